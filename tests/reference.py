@@ -6,14 +6,12 @@ where it could be clever it is not. Means are weighted by ``weight`` normalised 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import lsq_linear
-from sklearn.linear_model import Lasso, Ridge
 
 Floats = NDArray[np.float64]
 
@@ -155,7 +153,8 @@ def all_stumps(X: Floats) -> tuple[list[int], list[int], list[float]]:
     stumps: list[tuple[int, int, float]] = []
     for f in range(X.shape[1]):
         stumps += [(f, THRESHOLD, t) for t in thresholds_of(X[:, f], None, None, "all")]
-        stumps += [(f, MISSING, 0.0)] if np.isnan(X[:, f]).any() else []
+        missing = np.isnan(X[:, f])
+        stumps += [(f, MISSING, 0.0)] if missing.any() and not missing.all() else []
     feature, kind, threshold = zip(*stumps, strict=True) if stumps else ((), (), ())
     return list(feature), list(kind), list(threshold)
 
@@ -264,6 +263,12 @@ def training_rows(H: ArrayLike, y: ArrayLike, weight: ArrayLike | None, centre: 
 
 @dataclass
 class ReferenceBoosted:
+    """A fit. Row t of the history is round t + 1.
+
+    It holds the voter, its edge when it was drawn, the weight it was given then (forward: the
+    weight of the new copy), and the risks after the round, its sweeps included.
+    """
+
     weight: Floats
     intercept: float
     edge: Floats
@@ -271,7 +276,100 @@ class ReferenceBoosted:
     objective: float
     n_rounds: int
     history: dict[str, Floats]
-    weight_of_round: list[Floats] = field(repr=False)
+    weight_of_round: list[Floats]
+    fragile: bool
+
+
+@dataclass
+class State:
+    """An ensemble as it grows: nothing is kept from round to round but weights and records."""
+
+    train: Rows
+    valid: Rows | None
+    penalty: str | None
+    lam: float
+    mode: str
+    a: Floats = field(init=False)
+    eta: Floats = field(init=False)
+    copies: list[float] = field(default_factory=list)  # forward: each copy is penalised by itself
+    rows: list[dict[str, float]] = field(default_factory=list)
+    weight_of_round: list[Floats] = field(default_factory=list)
+    validation_risks: list[float] = field(default_factory=list)  # from round 0, the intercept alone
+    # A sweep met a weight that is 0 up to rounding: whether its voter is in the ensemble is chance.
+    fragile: bool = False
+
+    def __post_init__(self) -> None:
+        self.a = np.zeros(self.train.H.shape[1])
+        self.eta = self.train.etas()
+        self.record()
+
+    def record(self) -> None:
+        self.weight_of_round.append(self.a.copy())
+        if self.valid:
+            self.validation_risks.append(self.valid.risk(self.a))
+
+    def decreases(self) -> Floats:
+        """What the objective loses by the update of each voter."""
+        old = self.a if self.mode == "corrective" else np.zeros_like(self.a)
+        z = self.train.edges(self.a) + self.eta * old
+        terms = zip(old, z, self.eta, strict=True)
+        return np.array([decrease_from(self.penalty, *term, self.lam) for term in terms])
+
+    def no_better_since(self, patience: int, allowance: float) -> bool:
+        """No round of the last ``patience`` was better than all before, by the allowance."""
+        if len(self.validation_risks) <= patience:
+            return False
+        before, since = self.validation_risks[:-patience], self.validation_risks[-patience:]
+        return min(since) >= min(before) + allowance
+
+    def round(self, j: int, sweeps: int) -> None:
+        """Update voter ``j``, then sweep over the ensemble."""
+        edge = float(self.train.edges(self.a)[j])
+        if self.mode == "corrective":
+            given = new_weight(self.penalty, edge + self.eta[j] * self.a[j], self.eta[j], self.lam)
+            self.a[j] = given
+        else:
+            given = new_weight(self.penalty, edge, self.eta[j], self.lam)
+            self.a[j] += given
+            self.copies.append(given)
+        self.rows.append({"voter": j, "edge": edge, "weight": given})
+        for _ in range(sweeps):
+            self.sweep()
+        risk = self.train.risk(self.a)
+        self.rows[-1] |= {"risk": risk, "objective": risk + self.penalty_value()}
+        self.record()
+        if self.valid:
+            self.rows[-1]["validation_risk"] = self.validation_risks[-1]
+
+    def sweep(self) -> None:
+        """Re-weight every voter of the ensemble once, in ascending order; copies become one."""
+        drawn = self.a[[int(row["voter"]) for row in self.rows]]
+        by_chance = (np.abs(drawn) < 1e-11) & ((drawn != 0) | (self.penalty != "l1"))
+        self.fragile |= bool(by_chance.any())
+        for j in np.flatnonzero(self.a):
+            z = float(self.train.edges(self.a)[j] + self.eta[j] * self.a[j])
+            self.a[j] = new_weight(self.penalty, z, self.eta[j], self.lam)
+        self.copies = list(self.a)
+
+    def penalty_value(self) -> float:
+        return penalty_value(self.penalty, self.a if self.mode == "corrective" else self.copies, self.lam)
+
+    def boosted(self, n_rounds: int) -> ReferenceBoosted:
+        """The ensemble as it was after ``n_rounds``."""
+        a = self.weight_of_round[n_rounds]
+        risk = self.train.risk(a)
+        names = ["voter", "edge", "weight", "risk", "objective"] + ["validation_risk"] * bool(self.valid)
+        return ReferenceBoosted(
+            weight=a,
+            intercept=float(self.train.y_mean - self.train.voter_means @ a),
+            edge=self.train.edges(a),
+            risk=risk,
+            objective=self.rows[n_rounds - 1]["objective"] if n_rounds else risk,
+            n_rounds=n_rounds,
+            history={name: np.array([row[name] for row in self.rows]) for name in names},
+            weight_of_round=self.weight_of_round,
+            fragile=self.fragile,
+        )
 
 
 def reference_boost(
@@ -297,105 +395,42 @@ def reference_boost(
     Rounding may break a near-tie either way, and after that the sequences part. So following
     checks that each given voter was as good as the best one up to `NEAR_TIE`, that the sequence
     ended where it had to, and that ``follow_best`` is a round of least validation risk.
-
-    Row t of the history is round t + 1: the voter, its edge when it was drawn, the weight it
-    was given then (forward: the weight of the new copy), and the risks after the round, sweeps
-    included.
     """
     train = training_rows(H, y, weight, fit_intercept)
     valid = _rows(*validation, (train.voter_means, train.y_mean)) if validation else None
-    n_voters = train.H.shape[1]
-    eta = train.etas()
-    stop_at = tol**2 * train.risk(np.zeros(n_voters))
+    state = State(train, valid, penalty, lam, mode)
+    stop_at = tol**2 * train.risk(state.a)
     slack = NEAR_TIE * float(train.p @ train.y**2)
+    slack_valid = NEAR_TIE * max(state.validation_risks, default=0.0) + slack
 
-    a = np.zeros(n_voters)
-    copies: list[float] = []  # forward: every copy's weight, penalised one by one
-    rows: list[dict[str, float]] = []
-    weight_of_round = [a.copy()]
-    validation_risks = [valid.risk(a)] if valid else []
-
-    def decreases() -> Floats:
-        edge = train.edges(a)
-        old = a if mode == "corrective" else np.zeros(n_voters)
-        z = edge + eta * old
-        terms = zip(old, z, eta, strict=True)
-        return np.array([decrease_from(penalty, *t, lam) if t[2] > 0 else 0.0 for t in terms])
-
-    def no_better_since(allowance: float) -> bool:
-        """No round of the last ``patience`` was better than all before, by the allowance."""
-        if len(validation_risks) <= patience:
-            return False
-        before, since = validation_risks[:-patience], validation_risks[-patience:]
-        return min(since) >= min(before) + allowance
-
-    while len(rows) < max_rounds and n_voters:
-        decrease = decreases()
-        best = int(np.argmax(decrease))
+    while (done := len(state.rows)) < max_rounds and len(state.a):
+        decrease = state.decreases()
+        j = int(np.argmax(decrease))
         if follow is None:
-            if decrease[best] <= stop_at or no_better_since(0.0):
+            if decrease[j] <= stop_at or state.no_better_since(patience, 0.0):
                 break
-            j = best
-        elif len(rows) == len(follow):
-            assert decrease[best] <= stop_at + slack or no_better_since(-slack), (
-                f"stopped after {len(rows)} rounds, but voter {best} decreases by {decrease[best]}"
+        elif done == len(follow):
+            assert decrease[j] <= stop_at + slack or state.no_better_since(patience, -slack_valid), (
+                f"stopped after {done} rounds, but voter {j} decreases by {decrease[j]}"
             )
             break
         else:
-            j = int(follow[len(rows)])
-            assert not no_better_since(slack), f"round {len(rows) + 1} after patience was over"
+            best, j = j, int(follow[done])
+            assert not state.no_better_since(patience, slack_valid), f"round {done + 1} comes too late"
             assert decrease[j] >= max(decrease[best], stop_at) - slack, (
-                f"round {len(rows) + 1} drew voter {j}, which decreases by {decrease[j]}; "
+                f"round {done + 1} drew voter {j}, which decreases by {decrease[j]}; "
                 f"voter {best} by {decrease[best]}, stop at {stop_at}"
             )
+        is_sweep_due = reweight_every is not None and (done + 1) % reweight_every == 0
+        state.round(j, reweight_sweeps if is_sweep_due else 0)
 
-        edge = float(train.edges(a)[j])
-        if mode == "corrective":
-            given = a[j] = new_weight(penalty, edge + eta[j] * a[j], eta[j], lam)
-        else:
-            given = new_weight(penalty, edge, eta[j], lam)
-            a[j] += given
-            copies.append(given)
-        if reweight_every and (len(rows) + 1) % reweight_every == 0:
-            for _ in range(reweight_sweeps):
-                sweep(a, train, eta, penalty, lam)
-            copies = list(a)
-
-        risk = train.risk(a)
-        penalised = a if mode == "corrective" else copies
-        row = {"voter": j, "edge": edge, "weight": float(given), "risk": risk}
-        row["objective"] = risk + penalty_value(penalty, penalised, lam)
-        if valid:
-            validation_risks.append(valid.risk(a))
-            row["validation_risk"] = validation_risks[-1]
-        rows.append(row)
-        weight_of_round.append(a.copy())
-
-    assert follow is None or len(rows) == len(follow), "more rounds than max_rounds"
-    n_rounds = int(np.argmin(validation_risks)) if valid else len(rows)
+    assert follow is None or len(state.rows) == len(follow), "more rounds than max_rounds"
+    risks = state.validation_risks
+    n_rounds = int(np.argmin(risks)) if valid else len(state.rows)
     if valid and follow_best is not None:
-        assert validation_risks[follow_best] <= min(validation_risks) + slack
+        assert risks[follow_best] <= min(risks) + slack_valid, "another round was better"
         n_rounds = follow_best
-    a = weight_of_round[n_rounds]
-    risk = train.risk(a)
-    names = ["voter", "edge", "weight", "risk", "objective"] + ["validation_risk"] * bool(valid)
-    return ReferenceBoosted(
-        weight=a,
-        intercept=float(train.y_mean - train.voter_means @ a),
-        edge=train.edges(a),
-        risk=risk,
-        objective=rows[n_rounds - 1]["objective"] if n_rounds else risk,
-        n_rounds=n_rounds,
-        history={name: np.array([row[name] for row in rows]) for name in names},
-        weight_of_round=weight_of_round,
-    )
-
-
-def sweep(a: Floats, train: Rows, eta: Floats, penalty: str | None, lam: float) -> None:
-    """Re-weight every voter of the ensemble once, in ascending order, in place."""
-    for j in np.flatnonzero(a):
-        z = float(train.edges(a)[j] + eta[j] * a[j])
-        a[j] = new_weight(penalty, z, eta[j], lam)
+    return state.boosted(n_rounds)
 
 
 # ---------------------------------------------------------------- optimality
@@ -427,100 +462,3 @@ def l1_duality_gap(
     reach = lam / largest if largest > 0 else np.inf
     s = float(np.clip(yr / risk, -reach, reach))
     return primal - (2 * s * yr - s**2 * risk)
-
-
-@dataclass
-class Optimum:
-    """Known solution of a penalised least squares problem."""
-
-    weight: Floats
-    intercept: float
-    prediction: Floats
-    risk: float
-    objective: float
-
-
-def _optimum(
-    penalty: str | None,
-    H: ArrayLike,
-    y: ArrayLike,
-    lam: float,
-    weight: ArrayLike | None,
-    fit_intercept: bool,
-    a: Floats,
-) -> Optimum:
-    rows = training_rows(H, y, weight, fit_intercept)
-    intercept = float(rows.y_mean - rows.voter_means @ a)
-    risk = rows.risk(a)
-    objective = risk + penalty_value(penalty, a, lam)
-    return Optimum(a, intercept, intercept + rows.H @ a, risk, objective)
-
-
-def lasso_solution(
-    H: ArrayLike,
-    y: ArrayLike,
-    lam: float,
-    weight: ArrayLike | None = None,
-    fit_intercept: bool = False,
-) -> Optimum:
-    """scikit-learn's Lasso(alpha=lam), which minimises half our objective."""
-    solver = Lasso(alpha=lam, fit_intercept=fit_intercept, tol=1e-15, max_iter=100_000)
-    solver.fit(np.asfortranarray(H), y, sample_weight=weight)
-    return _optimum("l1", H, y, lam, weight, fit_intercept, solver.coef_)
-
-
-def ridge_solution(
-    H: ArrayLike,
-    y: ArrayLike,
-    lam: float,
-    weight: ArrayLike | None = None,
-    fit_intercept: bool = False,
-) -> Optimum:
-    """scikit-learn's Ridge(alpha=m lam), which minimises m times our objective."""
-    total = len(np.asarray(y)) if weight is None else float(np.sum(weight))
-    solver = Ridge(alpha=total * lam, fit_intercept=fit_intercept, solver="svd")
-    solver.fit(H, y, sample_weight=weight)
-    return _optimum("l2", H, y, lam, weight, fit_intercept, solver.coef_)
-
-
-def lstsq_solution(
-    H: ArrayLike,
-    y: ArrayLike,
-    lam: float = 0.0,
-    weight: ArrayLike | None = None,
-    fit_intercept: bool = False,
-) -> Optimum:
-    """numpy's lstsq: one of the least squares solutions, all with the same predictions."""
-    A, b = _weighted(H, y, weight, fit_intercept)
-    a = np.asarray(np.linalg.lstsq(A, b, rcond=1e-12)[0], dtype=np.float64)
-    return _optimum(None, H, y, lam, weight, fit_intercept, a)
-
-
-def box_solution(
-    H: ArrayLike,
-    y: ArrayLike,
-    lam: float,
-    weight: ArrayLike | None = None,
-    fit_intercept: bool = False,
-) -> Optimum:
-    """scipy's lsq_linear within +-alpha_max (``lam``)."""
-    A, b = _weighted(H, y, weight, fit_intercept)
-    found = lsq_linear(A, b, bounds=(-lam, lam), method="bvls", tol=1e-15, max_iter=10_000)
-    return _optimum("linf", H, y, lam, weight, fit_intercept, found.x)
-
-
-def _weighted(
-    H: ArrayLike, y: ArrayLike, weight: ArrayLike | None, fit_intercept: bool
-) -> tuple[Floats, Floats]:
-    """Matrix and labels whose plain sum of squares is the (centred) risk."""
-    rows = training_rows(H, y, weight, fit_intercept)
-    root = np.sqrt(rows.p)
-    return (rows.H - rows.voter_means) * root[:, None], (rows.y - rows.y_mean) * root
-
-
-OPTIMUM: dict[str | None, Callable[..., Optimum]] = {
-    None: lstsq_solution,
-    "l1": lasso_solution,
-    "l2": ridge_solution,
-    "linf": box_solution,
-}
