@@ -1,0 +1,53 @@
+"""QuadBoost: additive models of decision stumps, boosted with the quadratic loss."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from ._version import __version__
+
+if TYPE_CHECKING:
+    from .booster import Boosted, boost
+    from .ensemble import Ensemble, load
+    from .estimators import QuadBoostClassifier, QuadBoostRegressor
+    from .model_file import ModelFileError
+    from .moments import Moments, moments_from_matrix
+
+# Names are imported when they are first used: a service that loads a model does not pay for training.
+_HOME = {
+    "Boosted": "booster",
+    "boost": "booster",
+    "Ensemble": "ensemble",
+    "load": "ensemble",
+    "ModelFileError": "model_file",
+    "Moments": "moments",
+    "moments_from_matrix": "moments",
+    "QuadBoostClassifier": "estimators",
+    "QuadBoostRegressor": "estimators",
+}
+
+__all__ = [
+    "Boosted",
+    "Ensemble",
+    "ModelFileError",
+    "Moments",
+    "QuadBoostClassifier",
+    "QuadBoostRegressor",
+    "__version__",
+    "boost",
+    "load",
+    "moments_from_matrix",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'quadboost' has no attribute {name!r}")
+    value = getattr(import_module(f".{_HOME[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})

@@ -1,0 +1,628 @@
+"""Kernels on plain arrays: code rows into bins, count, boost rounds, score rows.
+
+Python allocates, the kernels fill; arguments are marked IN / OUT. Kernels trust what they
+are given (the callers check) and hold no policy. Every sum over rows is a sum of integers,
+so that neither the number of threads nor the order of rows can change a bit of a result.
+"""
+from cython.parallel cimport prange, threadid
+from libc.math cimport fabs
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uintptr_t
+from libc.string cimport memset
+
+import numpy as np
+
+cdef extern from *:
+    """
+    #ifdef _OPENMP
+    #define QUADBOOST_OPENMP 1
+    #else
+    #define QUADBOOST_OPENMP 0
+    #endif
+    """
+    int QUADBOOST_OPENMP
+
+ctypedef fused real_t:
+    float
+    double
+
+ctypedef fused code_t:
+    uint8_t
+    uint16_t
+    uint32_t
+
+# Plain counts fit in 32 bits, which halves the memory traffic of a round; fixed-point weights need 64.
+ctypedef fused count_t:
+    int32_t
+    int64_t
+
+ctypedef fused column_t:
+    int32_t
+    double
+
+cdef enum:
+    BLOCK = 256        # voters per block of a round: its scratch stays in the first-level cache
+    ROW_BLOCK = 1024   # rows coded or scored together, so that a row-major X is read once
+
+
+def openmp_enabled() -> bool:
+    """Whether the kernels were compiled with OpenMP."""
+    return bool(QUADBOOST_OPENMP)
+
+
+# ---------------------------------------------------------------------------------------------
+# Bins: a feature with k cuts has k + 1 value bins and one more for missing values
+# ---------------------------------------------------------------------------------------------
+
+cdef inline Py_ssize_t _bin(double x, const double* cuts, Py_ssize_t n_cuts) noexcept nogil:
+    """The number of cuts below x; n_cuts + 1 for NaN. Branch-free, so that it costs the same for any data."""
+    cdef Py_ssize_t base = 0, half, left = n_cuts
+    if x != x:
+        return n_cuts + 1
+    if n_cuts == 0:
+        return 0
+    while left > 1:
+        half = left >> 1
+        base = base + half if x > cuts[base + half - 1] else base
+        left -= half
+    return base + (x > cuts[base])
+
+
+cdef void _code_block(
+    const real_t[:, :] X, const double[::1] cuts, const int64_t[::1] cut_start, code_t[:, ::1] codes,
+    Py_ssize_t first, Py_ssize_t last,
+) noexcept nogil:
+    cdef Py_ssize_t f, r, n_cuts
+    cdef const double* own
+    for f in range(X.shape[1]):
+        n_cuts = cut_start[f + 1] - cut_start[f]
+        own = &cuts[0] + cut_start[f]
+        for r in range(first, last):
+            codes[f, r] = <code_t> _bin(X[r, f], own, n_cuts)
+
+
+def spread_cuts(
+    const int64_t[::1] cumulative,   # IN  (n + 1) mass of the values before each value
+    Py_ssize_t first, Py_ssize_t last, Py_ssize_t n_bins,
+    int64_t[::1] out,                # OUT (n_bins - 1) the last value of every bin but the last
+):
+    """Divide the values first..last into at most n_bins bins of nearly equal mass; returns how many cuts.
+
+    Each bin ends at the boundary nearest to its fair share of what is left, so that a value
+    heavier than a bin costs one bin and not the bins that it covers.
+    """
+    cdef Py_ssize_t start = first, low, high, middle, k = 0
+    cdef double target
+    while n_bins > 1 and last - start > 1:
+        if last - start <= n_bins:
+            low = start + 1
+        else:
+            target = cumulative[start] + <double> (cumulative[last] - cumulative[start]) / n_bins
+            low, high = start + 1, last - 1
+            while low < high:
+                middle = (low + high) // 2
+                if cumulative[middle] >= target:
+                    high = middle
+                else:
+                    low = middle + 1
+            if low - 1 > start and target - cumulative[low - 1] <= cumulative[low] - target:
+                low -= 1
+        out[k] = low - 1
+        k += 1
+        start = low
+        n_bins -= 1
+    return k
+
+
+def code_rows(
+    const real_t[:, :] X,            # IN  (m, d), any strides
+    const double[::1] cuts,          # IN  all features' cuts, ascending within a feature
+    const int64_t[::1] cut_start,    # IN  (d + 1)
+    code_t[:, ::1] codes,            # OUT (d, m)
+    Py_ssize_t first, Py_ssize_t last, int n_threads,
+):
+    """Write the bin of every value of the rows first..last."""
+    cdef Py_ssize_t b, n_blocks = (last - first + ROW_BLOCK - 1) // ROW_BLOCK
+    for b in prange(n_blocks, nogil=True, schedule="static", num_threads=n_threads):
+        _code_block(X, cuts, cut_start, codes, first + b * ROW_BLOCK, min(last, first + (b + 1) * ROW_BLOCK))
+
+
+def bin_sums(
+    const code_t[:, ::1] codes,      # IN  (d, m)
+    const int64_t[::1] value,        # IN  (m)
+    const int64_t[::1] bin_start,    # IN  (d + 1)
+    int64_t[::1] out,                # OUT (bins of all features) sum of value in each bin; zeroed by the caller
+    int n_threads,
+):
+    cdef Py_ssize_t f, r, start
+    for f in prange(codes.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
+        start = bin_start[f]
+        for r in range(codes.shape[1]):
+            out[start + codes[f, r]] += value[r]
+
+
+# ---------------------------------------------------------------------------------------------
+# Voters: from sums per bin to sums per voter
+#   threshold voter i: -1 on bins 0..i, +1 on bins i+1..k;  level voter i: +1 on bin i+1, else -1;
+#   both 0 on the bin of missing values; missing voter: +1 there, else -1
+# ---------------------------------------------------------------------------------------------
+
+cdef inline void _voters_of_bins(
+    const count_t* bins, Py_ssize_t n_cuts, bint is_level, bint has_missing, count_t* out
+) noexcept nogil:
+    """Sum of value * h over rows, for every voter of a feature, from the sum of value in each bin."""
+    cdef Py_ssize_t i
+    cdef count_t present = 0, below = 0
+    for i in range(n_cuts + 1):
+        present += bins[i]
+    if is_level:
+        for i in range(n_cuts):
+            out[i] = 2 * bins[i + 1] - present
+    else:
+        for i in range(n_cuts):
+            below += bins[i]
+            out[i] = present - 2 * below
+    if has_missing:
+        out[n_cuts] = bins[n_cuts + 1] - present
+
+
+def voter_sums(
+    const int64_t[::1] bins,         # IN  sums per bin, all features
+    const int64_t[::1] bin_start, const int64_t[::1] voter_start, const uint8_t[::1] is_level,
+    int64_t[::1] out,                # OUT (K)
+):
+    cdef Py_ssize_t f, n_cuts, n_voters
+    for f in range(is_level.shape[0]):
+        n_cuts = bin_start[f + 1] - bin_start[f] - 2
+        n_voters = voter_start[f + 1] - voter_start[f]
+        if n_voters > 0:
+            _voters_of_bins(&bins[bin_start[f]], n_cuts, is_level[f], n_voters > n_cuts, &out[voter_start[f]])
+
+
+# ---------------------------------------------------------------------------------------------
+# Gram columns: sums over rows of h_i * h_j (times the weight)
+# ---------------------------------------------------------------------------------------------
+
+cdef void _pair_block(
+    const code_t* of_f, const code_t* of_g, const int64_t* weight, Py_ssize_t m,
+    Py_ssize_t cuts_f, bint level_f, bint missing_f, Py_ssize_t cuts_g, bint level_g, bint missing_g,
+    count_t* table, count_t* out, Py_ssize_t stride,
+) noexcept nogil:
+    """Joint counts of two features' bins, then the products of all voters of f with all voters of g."""
+    cdef Py_ssize_t bins_f = cuts_f + 2, bins_g = cuts_g + 2, r, a, b
+    cdef count_t *present = table + bins_f * bins_g
+    cdef count_t *below = present + bins_g
+    cdef count_t *row = below + bins_g
+    cdef count_t *cell
+    memset(table, 0, (bins_f + 3) * bins_g * sizeof(count_t))
+    if weight == NULL:
+        for r in range(m):
+            table[of_f[r] * bins_g + of_g[r]] += 1
+    else:
+        for r in range(m):
+            table[of_f[r] * bins_g + of_g[r]] += <count_t> weight[r]
+    for a in range(cuts_f + 1):
+        cell = table + a * bins_g
+        for b in range(bins_g):
+            present[b] += cell[b]
+    for a in range(cuts_f):
+        if level_f:
+            cell = table + (a + 1) * bins_g
+            for b in range(bins_g):
+                row[b] = 2 * cell[b] - present[b]
+        else:
+            cell = table + a * bins_g
+            for b in range(bins_g):
+                below[b] += cell[b]
+                row[b] = present[b] - 2 * below[b]
+        _voters_of_bins(row, cuts_g, level_g, missing_g, out + a * stride)
+    if missing_f:
+        cell = table + (cuts_f + 1) * bins_g
+        for b in range(bins_g):
+            row[b] = cell[b] - present[b]
+        _voters_of_bins(row, cuts_g, level_g, missing_g, out + cuts_f * stride)
+
+
+def joint_block(
+    const code_t[:, ::1] codes,      # IN  (d, m)
+    const int64_t[::1] weight,       # IN  (m) or None: every row counts once
+    Py_ssize_t f,                    # IN  the feature whose voters' columns are asked for
+    const int64_t[::1] others,       # IN  the features to count f with
+    const int64_t[::1] bin_start, const int64_t[::1] voter_start, const uint8_t[::1] is_level,
+    count_t[:, ::1] scratch,         # (n_threads, (largest bins + 3) * largest bins)
+    count_t[:, ::1] out,             # OUT (voters of f, K); only the columns of `others` are written
+    int n_threads,
+):
+    cdef Py_ssize_t k, g, m = codes.shape[1]
+    cdef Py_ssize_t cuts_f = bin_start[f + 1] - bin_start[f] - 2
+    cdef bint missing_f = voter_start[f + 1] - voter_start[f] > cuts_f
+    cdef const int64_t* w = NULL
+    if weight is not None:
+        w = &weight[0]
+    for k in prange(others.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
+        g = others[k]
+        _pair_block(
+            &codes[f, 0], &codes[g, 0], w, m,
+            cuts_f, is_level[f], missing_f,
+            bin_start[g + 1] - bin_start[g] - 2, is_level[g],
+            voter_start[g + 1] - voter_start[g] > bin_start[g + 1] - bin_start[g] - 2,
+            &scratch[threadid(), 0], &out[0, voter_start[g]], out.shape[1],
+        )
+
+
+cdef void _scan_feature(
+    const code_t* codes, const count_t* vote, Py_ssize_t m, Py_ssize_t n_cuts, bint level, bint missing,
+    count_t* bins, count_t* out,
+) noexcept nogil:
+    cdef Py_ssize_t r
+    memset(bins, 0, (n_cuts + 2) * sizeof(count_t))
+    for r in range(m):
+        bins[codes[r]] += vote[r]
+    _voters_of_bins(bins, n_cuts, level, missing, out)
+
+
+def scan_column(
+    const code_t[:, ::1] codes,      # IN  (d, m)
+    const count_t[::1] vote,         # IN  (m) the drawn voter's output, times the weight
+    const int64_t[::1] bin_start, const int64_t[::1] voter_start, const uint8_t[::1] is_level,
+    count_t[:, ::1] scratch,         # (n_threads, largest number of bins)
+    count_t[::1] out,                # OUT (K)
+    int n_threads,
+):
+    """One Gram column from binned rows, where the columns of a whole feature would not fit in memory."""
+    cdef Py_ssize_t f, n_cuts, n_voters, m = codes.shape[1]
+    for f in prange(codes.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
+        n_cuts = bin_start[f + 1] - bin_start[f] - 2
+        n_voters = voter_start[f + 1] - voter_start[f]
+        if n_voters > 0:
+            _scan_feature(&codes[f, 0], &vote[0], m, n_cuts, is_level[f], n_voters > n_cuts,
+                          &scratch[threadid(), 0], &out[voter_start[f]])
+
+
+cdef void _scan_presorted(
+    const int32_t* order, const int64_t* bin_end, const count_t* vote, Py_ssize_t n_cuts, bint level, bint missing,
+    count_t* bins, count_t* out,
+) noexcept nogil:
+    cdef Py_ssize_t b, r = 0
+    cdef count_t total
+    for b in range(n_cuts + 2):
+        total = 0
+        while r < bin_end[b]:
+            total += vote[order[r]]
+            r += 1
+        bins[b] = total
+    _voters_of_bins(bins, n_cuts, level, missing, out)
+
+
+def presorted_column(
+    const int32_t[:, ::1] order,     # IN  (d, m) rows of each feature in ascending order, missing values last
+    const int64_t[::1] bin_end,      # IN  (bins of all features) where each bin ends in its feature's order
+    const count_t[::1] vote,         # IN  (m)
+    const int64_t[::1] bin_start, const int64_t[::1] voter_start, const uint8_t[::1] is_level,
+    count_t[:, ::1] scratch,         # (n_threads, largest number of bins)
+    count_t[::1] out,                # OUT (K)
+    int n_threads,
+):
+    """One Gram column by a scan of the presorted rows: any number of thresholds, O(m d)."""
+    cdef Py_ssize_t f, n_cuts, n_voters
+    for f in prange(order.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
+        n_cuts = bin_start[f + 1] - bin_start[f] - 2
+        n_voters = voter_start[f + 1] - voter_start[f]
+        if n_voters > 0:
+            _scan_presorted(&order[f, 0], &bin_end[bin_start[f]], &vote[0], n_cuts, is_level[f], n_voters > n_cuts,
+                            &scratch[threadid(), 0], &out[voter_start[f]])
+
+
+cdef double _dot(const double* x, const double* y, Py_ssize_t n) noexcept nogil:
+    # Four partial sums in a fixed order: fast, and the same bits for any number of threads.
+    cdef double s0 = 0, s1 = 0, s2 = 0, s3 = 0
+    cdef Py_ssize_t i = 0
+    while i + 4 <= n:
+        s0 += x[i] * y[i]
+        s1 += x[i + 1] * y[i + 1]
+        s2 += x[i + 2] * y[i + 2]
+        s3 += x[i + 3] * y[i + 3]
+        i += 4
+    while i < n:
+        s0 += x[i] * y[i]
+        i += 1
+    return (s0 + s1) + (s2 + s3)
+
+
+def matrix_products(
+    const double[::1, :] H,          # IN  (m, K) outputs of the voters
+    const double[::1] value,         # IN  (m)
+    double[::1] out,                 # OUT (K) sum over rows of H * value
+    int n_threads,
+):
+    cdef Py_ssize_t j
+    for j in prange(H.shape[1], nogil=True, schedule="static", num_threads=n_threads):
+        out[j] = _dot(&H[0, j], &value[0], H.shape[0])
+
+
+# ---------------------------------------------------------------------------------------------
+# Rounds: pick the voter that decreases the objective most, weigh it, update every edge
+# ---------------------------------------------------------------------------------------------
+
+cdef class Edges:
+    """The edge of every voter on one set of rows, and the risk there, as weights move.
+
+    The residual is r = y - b - sum a_j h_j, where the intercept b follows the weights:
+    when a_j moves by d, b moves by -d * centre_j (centre is zero without an intercept).
+    """
+    cdef public double risk
+    cdef public double residual_mean
+    cdef double[::1] _edge
+    cdef const double[::1] _mean, _eta, _centre
+    cdef const uintptr_t[::1] _address
+    cdef int64_t[::1] _stamp
+    cdef double _per_weight
+    cdef bint _counts
+    cdef int64_t _clock
+
+    def __init__(
+        self, double[::1] edge, const double[::1] mean, const double[::1] eta, const double[::1] centre,
+        const uintptr_t[::1] address,    # where each voter's Gram column of sums is; 0 where it is not in memory
+        int64_t[::1] stamp,              # OUT when each voter's column was last used
+        double total_weight, bint counts, double risk, double residual_mean,
+    ):
+        self._edge, self._mean, self._eta, self._centre = edge, mean, eta, centre
+        self._address, self._stamp = address, stamp
+        self._per_weight, self._counts = 1.0 / total_weight, counts
+        self.risk, self.residual_mean = risk, residual_mean
+        self._clock = 0
+
+    cdef void _move_risk(self, Py_ssize_t j, double delta) noexcept nogil:
+        cdef double centre = self._centre[j]
+        cdef double own = self._edge[j] - centre * self.residual_mean
+        cdef double eta = self._eta[j] - centre * (2 * self._mean[j] - centre)
+        self.risk -= delta * (2 * own - delta * eta)
+        self.residual_mean -= delta * (self._mean[j] - centre)
+        self._clock += 1
+        self._stamp[j] = self._clock
+
+    cdef void _move_edges(self, Py_ssize_t j, double delta) noexcept nogil:
+        cdef double p = delta * self._per_weight, q = delta * self._centre[j]
+        if self._counts:
+            _move_all(&self._edge[0], <const int32_t*> self._address[j], &self._mean[0], p, q, self._edge.shape[0])
+        else:
+            _move_all(&self._edge[0], <const double*> self._address[j], &self._mean[0], p, q, self._edge.shape[0])
+
+    def move(self, Py_ssize_t j, double delta):
+        """Change the weight of voter j by delta; its column must be in memory."""
+        with nogil:
+            self._move_risk(j, delta)
+            self._move_edges(j, delta)
+
+
+cdef void _move_all(
+    double* edge, const column_t* column, const double* mean, double p, double q, Py_ssize_t n
+) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        edge[i] -= p * column[i] - q * mean[i]
+
+
+cdef void _move_and_rate(
+    double* edge, const column_t* column, const double* mean, double p, double q,
+    const double* eta, const double* curvature, const double* inverse, const double* anchor,
+    double shrink, double cap, double* decrease, Py_ssize_t n,
+) noexcept nogil:
+    """One pass over a block of voters: update the edges, and state the decrease that each voter offers.
+
+    The objective as a function of one weight x is curvature x^2 - 2 z x + 2 shrink |x|, within +-cap.
+    """
+    cdef Py_ssize_t i
+    cdef double e, z, w, d, lowered, raised
+    for i in range(n):
+        e = edge[i] - (p * column[i] - q * mean[i])
+        edge[i] = e
+        z = e + eta[i] * anchor[i]
+        lowered = z - shrink
+        raised = z + shrink
+        w = ((lowered if lowered > 0 else 0) + (raised if raised < 0 else 0)) * inverse[i]
+        w = w if w < cap else cap
+        w = w if w > -cap else -cap
+        d = w - anchor[i]
+        decrease[i] = d * (curvature[i] * d + 2 * (z - curvature[i] * w)) - 2 * shrink * (fabs(w) - fabs(anchor[i]))
+
+
+cdef class Rounds:
+    """The boosting loop. Comes back to Python for a Gram column, at the end of a log, or to stop."""
+    cdef public double objective
+    cdef Edges _train, _validation
+    cdef double[::1] _weight, _anchor
+    cdef const double[::1] _eta, _curvature, _inverse, _zero
+    cdef double _shrink, _cap
+    cdef Py_ssize_t _best
+    cdef double _best_decrease
+    cdef bint _rated
+
+    LOG_FULL, NEEDS_COLUMN, CONVERGED = 0, 1, 2
+
+    def __init__(
+        self, Edges train, Edges validation,   # validation may be None
+        double[::1] weight,                    # IN/OUT weight of every voter
+        double[::1] anchor,                    # the weight that an update replaces: `weight` itself, or zeros where it adds
+        const double[::1] eta,                 # IN  (centred) second moment of every voter
+        const double[::1] curvature,           # IN  eta plus the quadratic part of the penalty
+        const double[::1] inverse,             # IN  1 / curvature, 0 for a voter that is no candidate
+        double shrink, double cap,             # the penalty's soft threshold and its bound on a weight
+        double objective,
+    ):
+        self._train, self._validation = train, validation
+        self._weight, self._anchor = weight, anchor
+        self._eta, self._curvature, self._inverse = eta, curvature, inverse
+        self._shrink, self._cap, self.objective = shrink, cap, objective
+        self._zero = np.zeros(eta.shape[0])
+        self._rated = False
+
+    cdef double _rule(self, Py_ssize_t j, double z) noexcept nogil:
+        """The weight that minimises the objective over one voter's weight."""
+        cdef double lowered = z - self._shrink, raised = z + self._shrink
+        cdef double w = ((lowered if lowered > 0 else 0) + (raised if raised < 0 else 0)) * self._inverse[j]
+        w = w if w < self._cap else self._cap
+        return w if w > -self._cap else -self._cap
+
+    cdef void _pick(self, Py_ssize_t moved, double delta) noexcept nogil:
+        """Update the edges after voter `moved` changed by delta, and find the best voter of the next round."""
+        cdef double decrease[BLOCK]
+        cdef double p = delta * self._train._per_weight, q = delta * self._train._centre[moved]
+        cdef double top0, top1, top2, top3, best = -1.0
+        cdef Py_ssize_t start, i, n, n_voters = self._eta.shape[0], where = 0
+        cdef const int32_t* counts = NULL
+        cdef const double* sums = NULL
+        if delta == 0:
+            sums = &self._zero[0]
+        elif self._train._counts:
+            counts = <const int32_t*> self._train._address[moved]
+        else:
+            sums = <const double*> self._train._address[moved]
+        start = 0
+        while start < n_voters:
+            n = min(<Py_ssize_t> BLOCK, n_voters - start)
+            if counts != NULL:
+                _move_and_rate(
+                    &self._train._edge[start], counts + start, &self._train._mean[start], p, q, &self._eta[start],
+                    &self._curvature[start], &self._inverse[start], &self._anchor[start], self._shrink, self._cap,
+                    decrease, n)
+            else:
+                _move_and_rate(
+                    &self._train._edge[start], sums + start, &self._train._mean[start], p, q, &self._eta[start],
+                    &self._curvature[start], &self._inverse[start], &self._anchor[start], self._shrink, self._cap,
+                    decrease, n)
+            for i in range(n, (n + 3) & ~3):
+                decrease[i] = -1.0
+            top0 = top1 = top2 = top3 = -1.0
+            i = 0
+            while i < n:
+                top0 = decrease[i] if decrease[i] > top0 else top0
+                top1 = decrease[i + 1] if decrease[i + 1] > top1 else top1
+                top2 = decrease[i + 2] if decrease[i + 2] > top2 else top2
+                top3 = decrease[i + 3] if decrease[i + 3] > top3 else top3
+                i += 4
+            top0 = top0 if top0 > top1 else top1
+            top2 = top2 if top2 > top3 else top3
+            top0 = top0 if top0 > top2 else top2
+            if top0 > best:  # strictly: of equal voters the first wins
+                best = top0
+                for i in range(n):
+                    if decrease[i] == top0:
+                        where = start + i
+                        break
+            start += n
+        self._best = where
+        self._best_decrease = best
+
+    def run(
+        self, int64_t[::1] voter,        # OUT one entry a round
+        double[:, ::1] log,              # OUT (rounds, 6): edge, weight given, total weight, risk, objective, validation risk
+        Py_ssize_t first, Py_ssize_t last, double floor,
+    ):
+        """Rounds first..last of the log; stops where the best decrease is not above `floor`.
+
+        Returns (rounds logged so far, why it came back, the voter whose column is needed).
+        """
+        cdef Py_ssize_t t = first, j
+        cdef double edge, given, delta
+        cdef int why = 0
+        cdef Edges train = self._train, validation = self._validation
+        cdef bint has_validation = validation is not None
+        with nogil:
+            if not self._rated:
+                self._pick(0, 0.0)
+                self._rated = True
+            while t < last:
+                j = self._best
+                if not self._best_decrease > floor:
+                    why = 2
+                    break
+                if train._address[j] == 0 or (has_validation and validation._address[j] == 0):
+                    why = 1
+                    break
+                edge = train._edge[j]
+                given = self._rule(j, edge + self._eta[j] * self._anchor[j])
+                delta = given - self._anchor[j]
+                self.objective -= self._best_decrease
+                self._weight[j] += delta
+                train._move_risk(j, delta)
+                if has_validation:
+                    validation._move_risk(j, delta)
+                    validation._move_edges(j, delta)
+                    log[t, 5] = validation.risk
+                voter[t] = j
+                log[t, 0] = edge
+                log[t, 1] = given
+                log[t, 2] = self._weight[j]
+                log[t, 3] = train.risk
+                log[t, 4] = self.objective
+                t += 1
+                self._pick(j, delta)
+        return t, why, self._best
+
+    def sweep(self, Py_ssize_t first, int64_t[::1] voter, double[::1] total, Py_ssize_t n_logged):
+        """Apply the re-weighting rule once to every voter of the ensemble, from voter `first` on.
+
+        Returns (updates logged, the voter whose column is needed, or K when the sweep is done).
+        """
+        cdef Py_ssize_t j, n_voters = self._weight.shape[0]
+        cdef double new, delta
+        cdef Edges train = self._train, validation = self._validation
+        cdef bint has_validation = validation is not None
+        self._rated = False
+        j = first
+        with nogil:
+            while j < n_voters:
+                if self._weight[j] != 0:
+                    if train._address[j] == 0 or (has_validation and validation._address[j] == 0):
+                        break
+                    new = self._rule(j, train._edge[j] + self._eta[j] * self._weight[j])
+                    delta = new - self._weight[j]
+                    if delta != 0:
+                        self._weight[j] = new
+                        train._move_risk(j, delta)
+                        train._move_edges(j, delta)
+                        if has_validation:
+                            validation._move_risk(j, delta)
+                            validation._move_edges(j, delta)
+                        voter[n_logged] = j
+                        total[n_logged] = new
+                        n_logged += 1
+                j += 1
+        return n_logged, j
+
+    def rerate(self):
+        """Forget the picked voter: edges or weights were changed from outside."""
+        self._rated = False
+
+
+# ---------------------------------------------------------------------------------------------
+# Scores: an ensemble of stumps is a sum of one step function per feature
+# ---------------------------------------------------------------------------------------------
+
+cdef void _score_block(
+    const real_t[:, :] X, const int64_t[::1] feature, const double[::1] cuts, const int64_t[::1] cut_start,
+    const double[:, ::1] steps, double[:, ::1] out, Py_ssize_t first, Py_ssize_t last,
+) noexcept nogil:
+    cdef Py_ssize_t s, r, o, n_cuts, cell, n_outputs = out.shape[1]
+    cdef const double* own
+    for s in range(feature.shape[0]):
+        n_cuts = cut_start[s + 1] - cut_start[s]
+        own = &cuts[0] + cut_start[s]
+        for r in range(first, last):
+            cell = cut_start[s] + 2 * s + _bin(X[r, feature[s]], own, n_cuts)
+            for o in range(n_outputs):
+                out[r, o] += steps[cell, o]
+
+
+def score_rows(
+    const real_t[:, :] X,            # IN  (m, d), any strides
+    const int64_t[::1] feature,      # IN  features with a step function
+    const double[::1] cuts,          # IN  their cuts
+    const int64_t[::1] cut_start,    # IN
+    const double[:, ::1] steps,      # IN  (cuts + 2 per step function, outputs) value in each bin, then when missing
+    double[:, ::1] out,              # IN/OUT (m, outputs), filled with the intercept by the caller
+    int n_threads,
+):
+    cdef Py_ssize_t b, m = X.shape[0], n_blocks = (m + ROW_BLOCK - 1) // ROW_BLOCK
+    for b in prange(n_blocks, nogil=True, schedule="static", num_threads=n_threads):
+        _score_block(X, feature, cuts, cut_start, steps, out, b * ROW_BLOCK, min(m, (b + 1) * ROW_BLOCK))

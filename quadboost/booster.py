@@ -1,0 +1,417 @@
+"""Boosting rounds, re-weighting sweeps and stopping: moments in, weights out.
+
+Knows nothing of what a voter is, nor which penalty it has. The rounds run in `_core.Rounds`, which comes
+back here for a Gram column, for a sweep, and now and then for news and a chance to be interrupted.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from . import _core
+from .moments import Moments
+from .penalties import Penalty, make_penalty
+
+REFRESH_EVERY = 10_000  # rounds, after which edges are computed anew: rounding would pile up
+VOTERS_AT_A_TIME = 30_000_000  # voters rated between two chances to interrupt
+LEAST_TOL = 1e-15  # below this a decrease is rounding
+LEAST_ETA = 1e-12  # a voter whose centred second moment is smaller, relatively, is constant
+EDGE, WEIGHT, TOTAL, RISK, OBJECTIVE, VALIDATION_RISK = range(6)  # columns of the kernel's log
+
+FINAL_REASONS = ("converged", "patience")  # more rounds would change nothing
+
+Callback = Callable[[int, float, float | None], bool | None]
+
+
+@dataclass
+class Sweep:
+    """Weights that a re-weighting sweep gave after a round."""
+
+    round: int
+    voter: np.ndarray
+    total: np.ndarray
+
+
+@dataclass
+class Progress:
+    """Where a run stands: enough to go on from there, bit for bit, with the same moments."""
+
+    weight: np.ndarray
+    voter: np.ndarray
+    log: np.ndarray
+    sweeps: list[Sweep]
+    objective: float
+    edges: list[np.ndarray]  # training, then validation if any
+    risks: list[tuple[float, float]]  # risk and mean residual of each
+    stop_reason: str
+
+    def updates(self, round: int) -> tuple[np.ndarray, np.ndarray]:
+        """Voters whose weight changed in a round (counted from 1), in order, and their new weights."""
+        swept = [sweep for sweep in self.sweeps if sweep.round == round]
+        return (
+            np.concatenate([self.voter[round - 1 : round], *(sweep.voter for sweep in swept)]),
+            np.concatenate([self.log[round - 1 : round, TOTAL], *(sweep.total for sweep in swept)]),
+        )
+
+    def weights_at(self, round: int) -> np.ndarray:
+        """The weights after a round."""
+        weight = np.zeros(len(self.weight))
+        first = 0
+        for sweep in [*self.sweeps, Sweep(round, self.voter[:0], self.log[:0, TOTAL])]:
+            last = min(round, sweep.round)
+            weight[self.voter[first:last]] = self.log[first:last, TOTAL]  # of several the last counts
+            if sweep.round <= round:
+                weight[sweep.voter] = sweep.total
+            first = last
+        return weight
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """When to sweep, to report and to stop."""
+
+    max_rounds: int
+    tol: float
+    reweight_every: int | None
+    reweight_sweeps: int
+    patience: int
+    max_seconds: float | None
+    callback: Callback | None
+    callback_every: int
+
+    def next_pause(self, round: int) -> int:
+        """The next round after which something is to be done."""
+        steps = [REFRESH_EVERY, self.reweight_every, self.callback_every if self.callback else None]
+        return min([self.max_rounds, *(round + step - round % step for step in steps if step)])
+
+
+@dataclass
+class Boosted:
+    """The outcome of `boost`.
+
+    Attributes
+    ----------
+    weight : array of shape (K,)
+        Weight of every voter, at the best round where there is a validation set.
+    intercept : float
+    edge : array of shape (K,)
+        Edge of every voter with these weights.
+    risk, objective : float
+    dual_gap : float
+        A bound on the distance of the objective from its minimum; NaN where none is known.
+    n_rounds : int
+        Rounds behind `weight`.
+    history : dict of arrays, one entry a round
+        voter, edge, weight, risk, objective and, with a validation set, validation_risk.
+    stop_reason : str
+        "max_rounds", "converged", "patience", "max_seconds" or "callback".
+    progress : Progress
+        Lets a later call go on from here.
+    """
+
+    weight: np.ndarray
+    intercept: float
+    edge: np.ndarray
+    risk: float
+    objective: float
+    dual_gap: float
+    n_rounds: int
+    history: dict[str, np.ndarray]
+    progress: Progress = field(repr=False)
+
+    @property
+    def stop_reason(self) -> str:
+        return self.progress.stop_reason
+
+
+def boost(
+    moments: Moments,
+    penalty: str | Penalty | None = None,
+    *,
+    reg_lambda: float = 0.0,
+    alpha_max: float = 0.1,
+    mode: str = "corrective",
+    max_rounds: int = 10_000,
+    tol: float = 1e-7,
+    fit_intercept: bool = False,
+    reweight_every: int | None = None,
+    reweight_sweeps: int = 1,
+    validation: Moments | None = None,
+    patience: int = 50,
+    output: int = 0,
+    max_seconds: float | None = None,
+    callback: Callback | None = None,
+    callback_every: int = 100,
+    resume: Progress | None = None,
+) -> Boosted:
+    """Learn the weights of an ensemble from moments.
+
+    Each round takes the voter whose update decreases the objective most; of equal ones the first.
+
+    Parameters
+    ----------
+    moments : Moments
+        Of the training rows.
+    penalty : None, "l1", "l2", "linf" or a penalty object
+    reg_lambda, alpha_max : float
+        Strength of the penalty, where it is given by its name.
+    mode : {"corrective", "forward"}
+        A voter drawn again is re-weighted, or a second copy of it is added.
+    max_rounds : int
+    tol : float
+        Stop when no voter's update decreases the objective by more than tol**2 * mean(y**2) (y centred where
+        there is an intercept): no voter would then move by more than tol times the size of y.
+    fit_intercept : bool
+        An unpenalised constant, always at its optimum.
+    reweight_every : int, optional
+        Sweep over the voters of the ensemble after every so many rounds.
+    reweight_sweeps : int
+        Sweeps at a time.
+    validation : Moments, optional
+        Same voters on other rows: the weights returned are those of the round with the least risk there.
+    patience : int
+        Rounds without a lower validation risk after which to stop.
+    output : int
+        Which target, where the moments have several.
+    max_seconds : float, optional
+    callback : callable, optional
+        Called as callback(round, risk, validation_risk) every `callback_every` rounds; a true answer stops.
+    resume : Progress, optional
+        `Boosted.progress` of an earlier call with the same arguments and fewer rounds.
+    """
+    schedule = Schedule(
+        max_rounds=_at_least("max_rounds", max_rounds, 1),
+        tol=_checked_tol(tol),
+        reweight_every=None if reweight_every is None else _at_least("reweight_every", reweight_every, 1),
+        reweight_sweeps=_at_least("reweight_sweeps", reweight_sweeps, 1),
+        patience=_at_least("patience", patience, 1),
+        max_seconds=max_seconds,
+        callback=callback,
+        callback_every=_at_least("callback_every", callback_every, 1),
+    )
+    if mode not in ("corrective", "forward"):
+        raise ValueError(f"mode={mode!r} is not known; use 'corrective' or 'forward'")
+    run = _Run(moments, make_penalty(penalty, reg_lambda, alpha_max), mode, fit_intercept, validation, output)
+    if resume is not None:
+        run.restore(resume)
+    run.go(schedule)
+    return run.result()
+
+
+class _Rows:
+    """One set of rows as the kernels see it: edges that follow the weights."""
+
+    def __init__(self, moments: Moments, output: int, centre: np.ndarray, intercept: float) -> None:
+        total = moments.total_weight
+        self.cache = moments.gram
+        self.mean = moments.voter_sum / total
+        self.eta = moments.voter_square / total
+        target_mean = moments.target_sum[output] / total
+        self.first_edge = moments.product_sum[:, output] / total - intercept * self.mean
+        square = moments.target_square[output] / total
+        self.first_risk = max(0.0, square - intercept * (2.0 * target_mean - intercept))
+        self.first_residual_mean = target_mean - intercept
+        self.edge = self.first_edge.copy()
+        self.kernel = _core.Edges(
+            self.edge, self.mean, self.eta, centre, self.cache.address, self.cache.stamp,
+            total, self.cache.counts, self.first_risk, self.first_residual_mean,
+        )  # fmt: skip
+
+    def set_weights(self, weight: np.ndarray) -> None:
+        """Compute edges and risk anew."""
+        self.restore(self.first_edge, (self.first_risk, self.first_residual_mean))
+        for voter in np.flatnonzero(weight):
+            self.cache.column(voter)
+            self.kernel.move(voter, weight[voter])
+
+    def restore(self, edge: np.ndarray, risk: tuple[float, float]) -> None:
+        self.edge[:] = edge
+        self.kernel.risk, self.kernel.residual_mean = risk
+
+
+class _Run:
+    """The state of one run of rounds."""
+
+    def __init__(
+        self,
+        moments: Moments,
+        penalty: Penalty,
+        mode: str,
+        fit_intercept: bool,
+        validation: Moments | None,
+        output: int,
+    ) -> None:
+        n_voters, total = moments.n_voters, moments.total_weight
+        self.penalty = penalty
+        self.corrective = mode == "corrective"
+        self.centre = moments.voter_sum / total if fit_intercept else np.zeros(n_voters)
+        self.first_intercept = float(moments.target_sum[output] / total) if fit_intercept else 0.0
+        self.train = _Rows(moments, output, self.centre, self.first_intercept)
+        self.validation = None if validation is None else _Rows(validation, output, self.centre, self.first_intercept)
+        self.rows = [self.train] if self.validation is None else [self.train, self.validation]
+        eta = self.train.eta - self.centre * self.centre
+        curvature = penalty.curvature(eta)
+        inverse = np.divide(1.0, curvature, out=np.zeros(n_voters), where=eta > LEAST_ETA * self.train.eta)
+        self.weight = np.zeros(n_voters)
+        self.kernel = _core.Rounds(
+            self.train.kernel, None if self.validation is None else self.validation.kernel,
+            self.weight, self.weight if self.corrective else np.zeros(n_voters),
+            eta, curvature, inverse, penalty.shrink, penalty.cap, self.train.first_risk,
+        )  # fmt: skip
+        self.n_rounds = 0
+        self.voter = np.empty(0, dtype=np.int64)
+        self.log = np.empty((0, 6))
+        self.sweeps: list[Sweep] = []
+        self.stop_reason = ""
+        self.n_seen = self.best_round = 0  # on the validation rows
+        self.best_risk = np.inf if self.validation is None else self.validation.first_risk
+
+    def go(self, schedule: Schedule) -> None:
+        """Rounds until something says stop."""
+        deadline = np.inf if schedule.max_seconds is None else time.monotonic() + schedule.max_seconds
+        floor = schedule.tol**2 * self.train.first_risk
+        at_a_time = max(1, VOTERS_AT_A_TIME // max(1, len(self.weight)))
+        while not self.stop_reason:
+            until = min(schedule.next_pause(self.n_rounds), self.n_rounds + at_a_time)
+            if not self._rounds(until, floor):
+                self.stop_reason = "converged"
+            if schedule.reweight_every and self.n_rounds == until and until % schedule.reweight_every == 0:
+                self._reweight(schedule.reweight_sweeps)
+            if self.n_rounds == until and until % REFRESH_EVERY == 0:
+                self._refresh()
+            self._news(schedule)
+            if not self.stop_reason and self.n_rounds >= schedule.max_rounds:
+                self.stop_reason = "max_rounds"
+            if not self.stop_reason and time.monotonic() > deadline:
+                self.stop_reason = "max_seconds"
+
+    def _rounds(self, until: int, floor: float) -> bool:
+        """Rounds up to number `until`; false when nothing is left to gain before that."""
+        if until > len(self.log):
+            room = max(until, 2 * len(self.log))
+            self.voter = np.concatenate([self.voter, np.empty(room - len(self.log), dtype=np.int64)])
+            self.log = np.concatenate([self.log, np.full((room - len(self.log), 6), np.nan)])
+        why = _core.Rounds.NEEDS_COLUMN
+        while why == _core.Rounds.NEEDS_COLUMN:
+            self.n_rounds, why, voter = self.kernel.run(self.voter, self.log, self.n_rounds, until, floor)
+            if why == _core.Rounds.NEEDS_COLUMN:
+                self._fetch(voter)
+        return why != _core.Rounds.CONVERGED
+
+    def _fetch(self, voter: int) -> None:
+        for rows in self.rows:
+            rows.cache.column(voter)
+
+    def _reweight(self, sweeps: int) -> None:
+        """Re-weighting sweeps over the voters of the ensemble (section 3.1 of the paper)."""
+        for _ in range(sweeps):
+            active = np.count_nonzero(self.weight)
+            voter, total = np.empty(active, dtype=np.int64), np.empty(active)
+            n_logged, here = self.kernel.sweep(0, voter, total, 0)
+            while here < len(self.weight):
+                self._fetch(here)
+                n_logged, here = self.kernel.sweep(here, voter, total, n_logged)
+            self.sweeps.append(Sweep(self.n_rounds, voter[:n_logged].copy(), total[:n_logged].copy()))
+        self.kernel.objective = self.train.kernel.risk + self.penalty.value(self.weight)
+        self.log[self.n_rounds - 1, RISK] = self.train.kernel.risk
+        self.log[self.n_rounds - 1, OBJECTIVE] = self.kernel.objective
+        if self.validation is not None:
+            self.log[self.n_rounds - 1, VALIDATION_RISK] = self.validation.kernel.risk
+
+    def _refresh(self) -> None:
+        drifted = self.train.kernel.risk
+        for rows in self.rows:
+            rows.set_weights(self.weight)
+        self.kernel.objective += self.train.kernel.risk - drifted
+        self.kernel.rerate()
+
+    def _news(self, schedule: Schedule) -> None:
+        """Stop for want of progress on the validation rows, or at the wish of the callback."""
+        if self.validation is not None:
+            self._watch(schedule.patience)
+        if schedule.callback is not None and self.n_rounds and (
+            self.n_rounds % schedule.callback_every == 0 or self.stop_reason
+        ):
+            risk, validation_risk = self.log[self.n_rounds - 1, [RISK, VALIDATION_RISK]]
+            wants_stop = schedule.callback(
+                self.n_rounds, float(risk), None if self.validation is None else float(validation_risk)
+            )
+            if wants_stop and not self.stop_reason:
+                self.stop_reason = "callback"
+
+    def _watch(self, patience: int) -> None:
+        """Find the best round on the validation rows, and cut the run short `patience` rounds after it."""
+        for risk in self.log[self.n_seen : self.n_rounds, VALIDATION_RISK].tolist():
+            self.n_seen += 1
+            if risk < self.best_risk:
+                self.best_round, self.best_risk = self.n_seen, risk
+            elif self.n_seen - self.best_round >= patience:
+                self.n_rounds = self.n_seen
+                self.stop_reason = "patience"
+                break
+
+    def restore(self, progress: Progress) -> None:
+        self.weight[:] = progress.weight
+        self.voter, self.log, self.sweeps = progress.voter.copy(), progress.log.copy(), list(progress.sweeps)
+        self.n_rounds = len(self.voter)
+        self.kernel.objective = progress.objective
+        self.stop_reason = progress.stop_reason if progress.stop_reason in FINAL_REASONS else ""
+        for rows, edge, risk in zip(self.rows, progress.edges, progress.risks, strict=True):
+            rows.restore(edge, risk)
+        if self.validation is not None:
+            self._watch(self.n_rounds + 1)
+
+    def result(self) -> Boosted:
+        progress = Progress(
+            weight=self.weight.copy(),
+            voter=self.voter[: self.n_rounds].copy(),
+            log=self.log[: self.n_rounds].copy(),
+            sweeps=[sweep for sweep in self.sweeps if sweep.round <= self.n_rounds],
+            objective=self.kernel.objective,
+            edges=[rows.edge.copy() for rows in self.rows],
+            risks=[(rows.kernel.risk, rows.kernel.residual_mean) for rows in self.rows],
+            stop_reason=self.stop_reason,
+        )
+        log, best = progress.log, self.n_rounds
+        history = {
+            "voter": progress.voter,
+            "edge": log[:, EDGE],
+            "weight": log[:, WEIGHT],
+            "risk": log[:, RISK],
+            "objective": log[:, OBJECTIVE],
+        }
+        objective = log[-1, OBJECTIVE] if best else self.train.first_risk
+        if self.validation is not None:
+            history["validation_risk"] = log[:, VALIDATION_RISK]
+            best = self.best_round
+            self.weight[:] = progress.weights_at(best)
+            self.train.set_weights(self.weight)
+            objective = log[best - 1, OBJECTIVE] if best else self.train.first_risk
+        risk = max(0.0, self.train.kernel.risk)
+        return Boosted(
+            weight=self.weight,
+            intercept=self.first_intercept - float(self.centre @ self.weight),
+            edge=self.train.edge,
+            risk=risk,
+            objective=float(objective),
+            dual_gap=self.penalty.gap(self.weight, self.train.edge, risk) if self.corrective else np.nan,
+            n_rounds=best,
+            history=history,
+            progress=progress,
+        )
+
+
+def _at_least(name: str, value: int, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise ValueError(f"{name}={value!r} must be a whole number of at least {least}")
+    return int(value)
+
+
+def _checked_tol(tol: float) -> float:
+    if not (np.isfinite(tol) and tol >= 0):
+        raise ValueError(f"tol={tol!r} must be a finite number that is not negative")
+    return max(float(tol), LEAST_TOL)

@@ -1,0 +1,34 @@
+"""Sums over rows that do not depend on their order: values are rounded once to a common fixed point.
+
+Integers add up exactly, so the moments have the same bits for any number of threads and any order of
+rows, and a row of weight 3 is the same as three rows. What is lost is below 2**-40 of the largest value
+for a million rows, and nothing at all for labels, counts and other small integers.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+SUM_BITS = 61  # |2 * sum| stays below 2**63
+PRODUCT_BITS = 53  # weight * value is an exact double where the weight is a whole number
+
+
+def fixed_point(value: np.ndarray, weight: np.ndarray | None = None) -> tuple[np.ndarray, float]:
+    """Return integers and a scale (a power of two) with integers * scale = weight * value, nearly.
+
+    Parameters
+    ----------
+    value : array of shape (m,)
+    weight : array of shape (m,), optional
+        Positive. Without it every row counts once.
+    """
+    largest = float(np.max(np.abs(value), initial=0.0))
+    if largest == 0.0:
+        return np.zeros(len(value), dtype=np.int64), 1.0
+    top, total = (1.0, float(len(value))) if weight is None else (float(weight.max()), float(weight.sum()))
+    total *= 1.0 + 1e-9  # a sum of weights that is 1 in one order of rows and 1 - 1e-16 in another: same scale
+    bits = min(PRODUCT_BITS - np.frexp(largest * top)[1], SUM_BITS - np.frexp(largest * total)[1])
+    scaled = np.rint(np.ldexp(value, bits))
+    if weight is not None:
+        scaled = np.rint(scaled * weight)
+    return scaled.astype(np.int64), float(np.ldexp(1.0, -bits))

@@ -1,0 +1,204 @@
+"""What training needs to know of the data: sums over rows that add up over disjoint sets of rows.
+
+margin mu_j = mean(y h_j), second moment eta_j = mean(h_j^2), and columns of G_ij = mean(h_i h_j) on demand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from . import _core
+from .exact import fixed_point
+from .gram import GramCache, MatrixGram, SummedGram, stump_gram
+from .stumps import Stumps
+
+DEFAULT_CACHE_BYTES = 1 << 30
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Sums over rows of weight times voters, targets and their products.
+
+    Attributes
+    ----------
+    total_weight : float
+    voter_sum, voter_square : arrays of shape (K,)
+        Sums of h_j and of h_j squared.
+    target_sum, target_square : arrays of shape (n_outputs,)
+    product_sum : array of shape (K, n_outputs)
+        Sums of h_j * y.
+    gram : GramCache
+        Sums of h_i * h_j, a column at a time.
+    """
+
+    total_weight: float
+    voter_sum: np.ndarray
+    voter_square: np.ndarray
+    target_sum: np.ndarray
+    target_square: np.ndarray
+    product_sum: np.ndarray
+    gram: GramCache
+
+    @property
+    def n_voters(self) -> int:
+        return len(self.voter_sum)
+
+    @property
+    def n_outputs(self) -> int:
+        return len(self.target_sum)
+
+    @property
+    def margin(self) -> np.ndarray:
+        """mu_j of every voter and output (equation 5 of the paper)."""
+        return self.product_sum / self.total_weight
+
+    @property
+    def eta(self) -> np.ndarray:
+        return self.voter_square / self.total_weight
+
+    def __add__(self, other: Moments) -> Moments:
+        """Moments of the union of two disjoint sets of rows."""
+        return self._combined(other, 1)
+
+    def __sub__(self, other: Moments) -> Moments:
+        """Moments of the rows of self that are not rows of other; other must be a part of self."""
+        return self._combined(other, -1)
+
+    def _combined(self, other: Moments, sign: int) -> Moments:
+        if not isinstance(other, Moments):
+            return NotImplemented
+        if self.product_sum.shape != other.product_sum.shape:
+            raise ValueError(
+                f"moments of {self.n_voters} voters and {self.n_outputs} outputs do not combine with moments of "
+                f"{other.n_voters} voters and {other.n_outputs} outputs; make both with the same voters and targets"
+            )
+        if self.total_weight + sign * other.total_weight <= 0:
+            raise ValueError("no rows are left after the subtraction; subtract a proper part of the rows")
+        return Moments(
+            total_weight=self.total_weight + sign * other.total_weight,
+            voter_sum=self.voter_sum + sign * other.voter_sum,
+            voter_square=self.voter_square + sign * other.voter_square,
+            target_sum=self.target_sum + sign * other.target_sum,
+            target_square=self.target_square + sign * other.target_square,
+            product_sum=self.product_sum + sign * other.product_sum,
+            gram=GramCache(SummedGram([(1, self.gram), (sign, other.gram)]), self.gram.cache_bytes),
+        )
+
+
+def stump_moments(
+    stumps: Stumps,
+    codes: np.ndarray,
+    y: np.ndarray,
+    weight: np.ndarray | None = None,
+    *,
+    cache_bytes: int = DEFAULT_CACHE_BYTES,
+    n_threads: int = 1,
+) -> Moments:
+    """Moments of stumps over coded rows.
+
+    Parameters
+    ----------
+    stumps : Stumps
+    codes : array of shape (d, m)
+        `stumps.code(X)`.
+    y : array of shape (m,) or (m, n_outputs)
+    weight : array of shape (m,), optional
+        Positive weights of the rows.
+    cache_bytes : int
+        Memory for Gram columns.
+    """
+    y = y.reshape(len(y), -1)
+    m = len(y)
+    mass, scale = (None, 1.0) if weight is None else fixed_point(np.ones(m), weight)
+    ones = np.ones(m, dtype=np.int64) if mass is None else mass
+
+    def sums(value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Sums of an integer value per bin and per voter."""
+        bins = np.zeros(stumps.bin_start[-1], dtype=np.int64)
+        _core.bin_sums(codes, value, stumps.bin_start, bins, n_threads)
+        voters = np.empty(stumps.n_voters, dtype=np.int64)
+        _core.voter_sums(bins, stumps.bin_start, stumps.voter_start, stumps.is_level, voters)
+        return bins, voters
+
+    bins, voter_sum = sums(ones)
+    products, target_sum, target_square = [], [], []
+    for target in np.asarray(y, dtype=np.float64).T:
+        value, value_scale = fixed_point(target, weight)
+        square, square_scale = fixed_point(target * target, weight)
+        products.append(sums(value)[1] * value_scale)
+        target_sum.append(value.sum() * value_scale)
+        target_square.append(square.sum() * square_scale)
+    return Moments(
+        total_weight=float(ones.sum() * scale),
+        voter_sum=voter_sum * scale,
+        voter_square=_present(stumps, bins, int(ones.sum())) * scale,
+        target_sum=np.array(target_sum),
+        target_square=np.array(target_square),
+        product_sum=np.column_stack(products),
+        gram=stump_gram(stumps, codes, mass, scale, cache_bytes, n_threads),
+    )
+
+
+def _present(stumps: Stumps, bins: np.ndarray, total: int) -> np.ndarray:
+    """Where a voter does not abstain: rows with a value, or every row for an "is missing" voter."""
+    missing = bins[stumps.bin_start[1:] - 1]
+    square = np.repeat(total - missing, np.diff(stumps.voter_start))
+    square[(stumps.voter_start[1:] - 1)[stumps.has_missing == 1]] = total
+    return square
+
+
+def moments_from_matrix(
+    H: np.ndarray,
+    y: np.ndarray,
+    sample_weight: np.ndarray | None = None,
+    *,
+    cache_bytes: int = DEFAULT_CACHE_BYTES,
+    n_threads: int = 1,
+) -> Moments:
+    """Moments of any real-valued voters, given by their outputs.
+
+    Parameters
+    ----------
+    H : array of shape (m, K)
+        Outputs of the voters, e.g. other models' predictions.
+    y : array of shape (m,) or (m, n_outputs)
+        Targets; labels are -1 and +1.
+    sample_weight : array of shape (m,), optional
+    cache_bytes : int
+        Memory for Gram columns.
+    """
+    H = np.asfortranarray(H, dtype=np.float64)
+    y = np.asarray(y, dtype=np.float64)
+    weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    _check_matrix(H, y, weight)
+    y = y.reshape(len(y), -1)
+    w = np.ones(len(y)) if weight is None else weight
+
+    def products(value: np.ndarray) -> np.ndarray:
+        out = np.empty(H.shape[1])
+        _core.matrix_products(H, np.ascontiguousarray(value), out, n_threads)
+        return out
+
+    return Moments(
+        total_weight=float(w.sum()),
+        voter_sum=products(w),
+        voter_square=np.einsum("ij,ij,i->j", H, H, w),
+        target_sum=w @ y,
+        target_square=w @ (y * y),
+        product_sum=np.column_stack([products(w * target) for target in y.T]),
+        gram=GramCache(MatrixGram(H, weight, n_threads), cache_bytes),
+    )
+
+
+def _check_matrix(H: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> None:
+    if H.ndim != 2 or 0 in H.shape:
+        raise ValueError(f"H has shape {H.shape}; it must be (examples, voters) with at least one of each")
+    if y.ndim not in (1, 2) or len(y) != len(H):
+        raise ValueError(f"y has shape {y.shape}; it must have one entry for each of the {len(H)} rows of H")
+    if weight is not None and (weight.shape != (len(H),) or not np.all(weight >= 0) or not weight.sum() > 0):
+        raise ValueError("sample_weight must hold one non-negative number for each row of H, not all of them zero")
+    for name, values in (("H", H), ("y", y), ("sample_weight", weight)):
+        if values is not None and not np.isfinite(values).all():
+            raise ValueError(f"{name} holds NaN or infinity; every value must be finite")

@@ -1,0 +1,231 @@
+"""The candidate voters of every feature, and rows coded by them.
+
+Every feature is cut into bins; a voter is a function of the bin. A real feature is cut at its
+thresholds. A categorical feature arrives as level numbers 0..L-1 (-1: a level never seen) and is cut
+between them, so that bin l + 1 is level l and one mechanism codes, counts and scores both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from . import _core
+from .exact import fixed_point
+
+THRESHOLD, LEVEL, MISSING = 0, 1, 2  # kinds of voters
+CODES_IN_A_BYTE = 256
+CELLS_AT_A_TIME = 20_000_000  # coded between two chances to interrupt
+
+
+@dataclass(frozen=True)
+class Stumps:
+    """Candidate voters, by feature: its thresholds (or levels) in order, then "is missing" if it had missing values.
+
+    Attributes
+    ----------
+    cuts : list of arrays
+        Ascending cuts of each feature.
+    is_level : uint8 array of shape (d,)
+        Whether the feature is categorical.
+    has_missing : uint8 array of shape (d,)
+        Whether the feature has an "is missing" voter.
+    """
+
+    cuts: list[np.ndarray]
+    is_level: np.ndarray
+    has_missing: np.ndarray
+
+    @property
+    def n_features(self) -> int:
+        return len(self.cuts)
+
+    @property
+    def n_voters(self) -> int:
+        return int(self.voter_start[-1])
+
+    @cached_property
+    def n_cuts(self) -> np.ndarray:
+        return np.array([len(cuts) for cuts in self.cuts], dtype=np.int64)
+
+    @cached_property
+    def bin_start(self) -> np.ndarray:
+        """Where each feature's bins begin: one more than its cuts, and one for missing values."""
+        return _starts(self.n_cuts + 2)
+
+    @cached_property
+    def voter_start(self) -> np.ndarray:
+        return _starts(self.n_cuts + self.has_missing)
+
+    def describe(self, voter: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Feature, kind and threshold (of a level voter: the level's number) of the given voters."""
+        feature = np.searchsorted(self.voter_start, voter, side="right") - 1
+        position = voter - self.voter_start[feature]
+        kind = np.where(self.is_level[feature], LEVEL, THRESHOLD)
+        kind[position == self.n_cuts[feature]] = MISSING
+        cut = np.concatenate([*self.cuts, np.zeros(1)])[_starts(self.n_cuts)[feature] + position]
+        threshold = np.select([kind == THRESHOLD, kind == LEVEL], [cut, position.astype(float)], 0.0)
+        return feature.astype(np.int32), kind.astype(np.uint8), threshold
+
+    def votes(self, voter: int) -> tuple[int, np.ndarray]:
+        """The voter's feature, and its output (-1, 0 or +1) in each of the feature's bins."""
+        feature = int(np.searchsorted(self.voter_start, voter, side="right")) - 1
+        position = voter - int(self.voter_start[feature])
+        n_cuts = int(self.n_cuts[feature])
+        votes = np.full(n_cuts + 2, -1, dtype=np.int32)
+        if position == n_cuts:
+            votes[-1] = 1
+            return feature, votes
+        if self.is_level[feature]:
+            votes[position + 1] = 1
+        else:
+            votes[position + 1 :] = 1
+        votes[-1] = 0
+        return feature, votes
+
+    def code(self, X: np.ndarray, n_threads: int = 1) -> np.ndarray:
+        """The bin of every value of X, feature by feature: small integers of shape (d, m)."""
+        m, d = X.shape
+        codes = np.empty((d, m), dtype=self._code_dtype(X))
+        cuts = np.concatenate([*self.cuts, np.zeros(1)])
+        step = max(1, CELLS_AT_A_TIME // max(d, 1))
+        for first in range(0, m, step):
+            _core.code_rows(X, cuts, _starts(self.n_cuts), codes, first, min(m, first + step), n_threads)
+        return codes
+
+    def _code_dtype(self, X: np.ndarray) -> type[np.unsignedinteger]:
+        # A value has a code up to the number of cuts, a missing one the next: look for those only where it matters.
+        most = int(self.n_cuts.max(initial=0))
+        if most < CODES_IN_A_BYTE - 1:
+            return np.uint8
+        widest = np.flatnonzero(self.n_cuts == most)
+        largest = most + any(bool(np.isnan(X[:, f]).any()) for f in widest)
+        return np.uint8 if largest < CODES_IN_A_BYTE else np.uint16 if largest < 1 << 16 else np.uint32
+
+
+def candidate_stumps(
+    X: np.ndarray,
+    weight: np.ndarray | None = None,
+    *,
+    thresholds: int | str = 255,
+    spacing: str = "quantile",
+    n_levels: Mapping[int, int] | None = None,
+    n_threads: int = 1,
+) -> Stumps:
+    """Choose the candidate voters of every feature of X.
+
+    Parameters
+    ----------
+    X : float array of shape (m, d)
+        NaN is a missing value; a categorical feature holds level numbers.
+    weight : array of shape (m,), optional
+        Weights of the rows, for quantiles.
+    thresholds : int or "all"
+        How many thresholds a feature has at most; "all": every midpoint of distinct values.
+    spacing : {"quantile", "uniform"}
+        Thresholds with equal mass between them, or evenly spaced between the least and the largest value.
+    n_levels : mapping from feature to its number of levels, optional
+        The categorical features.
+    """
+    from joblib import Parallel, delayed
+
+    mass = None if weight is None else fixed_point(np.ones(len(weight)), weight)[0]
+    n_levels = n_levels or {}
+    chosen = Parallel(n_jobs=n_threads, prefer="threads")(
+        delayed(_cuts_of_feature)(X[:, f], mass, thresholds, spacing, n_levels.get(f)) for f in range(X.shape[1])
+    )
+    return Stumps(
+        cuts=[cuts for cuts, _ in chosen],
+        is_level=np.array([f in n_levels for f in range(X.shape[1])], dtype=np.uint8),
+        has_missing=np.array([missing for _, missing in chosen], dtype=np.uint8),
+    )
+
+
+def _cuts_of_feature(
+    column: np.ndarray, mass: np.ndarray | None, thresholds: int | str, spacing: str, n_levels: int | None
+) -> tuple[np.ndarray, bool]:
+    values = np.sort(column)  # NaN last
+    n_present = int(np.searchsorted(values, np.nan))
+    missing = n_present < len(values)
+    if n_present == 0:
+        return np.empty(0), False  # nothing but missing values: constant
+    if n_levels is not None:
+        return (np.arange(n_levels) - 0.5 if n_levels > 1 else np.empty(0)), missing
+    values = values[:n_present]
+    if spacing == "uniform" and thresholds != "all":
+        return _uniform_cuts(values[0], values[-1], int(thresholds)), missing
+    ends = np.append(np.flatnonzero(values[1:] != values[:-1]), n_present - 1)
+    distinct = values[ends].astype(np.float64)
+    # A byte holds 255 thresholds, or 254 and a code for missing values.
+    most = len(distinct) if thresholds == "all" else int(thresholds) - (missing and thresholds == CODES_IN_A_BYTE - 1)
+    if len(distinct) - 1 <= most:
+        last = np.arange(len(distinct) - 1)
+    elif mass is None:
+        last = _quantile_bins(np.append(0, ends + 1), most + 1)
+    else:
+        order = np.argsort(column, kind="stable")[:n_present]
+        last = _quantile_bins(np.append(0, np.cumsum(mass[order])[ends]), most + 1)
+    return _midpoints(distinct[last], distinct[last + 1]), missing
+
+
+def _uniform_cuts(low: float, high: float, k: int) -> np.ndarray:
+    return np.empty(0) if low == high else np.linspace(low, high, k + 2, dtype=np.float64)[1:-1]
+
+
+def _midpoints(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Halfway, but never so near the upper value that rounding puts it there: low <= t < high."""
+    middle = low / 2 + high / 2
+    return np.where((low <= middle) & (middle < high), middle, low)
+
+
+def _quantile_bins(cumulative: np.ndarray, n_bins: int) -> np.ndarray:
+    """The last value of every bin but the last, for at most n_bins bins of nearly equal mass.
+
+    A value that alone outweighs a bin gets a bin of its own, and the others are spread over the rest of
+    the mass: plain quantiles waste nearly all their thresholds on a column that is mostly zeros.
+    """
+    cumulative = np.ascontiguousarray(cumulative, dtype=np.int64)
+    heavy = _heavy_values(np.diff(cumulative), n_bins)
+    runs = _light_runs(heavy, len(cumulative) - 1)
+    bins_left = n_bins - len(heavy)
+    mass_left = sum(cumulative[last] - cumulative[first] for first, last in runs)
+    last_of_bin = [np.column_stack([heavy - 1, heavy]).ravel()]
+    for i, (first, last) in enumerate(runs):
+        mass = cumulative[last] - cumulative[first]
+        share = round(bins_left * (float(mass) / float(mass_left)))
+        share = max(1, min(share, bins_left - (len(runs) - 1 - i), last - first))
+        out = np.empty(share, dtype=np.int64)
+        last_of_bin.append(out[: _core.spread_cuts(cumulative, first, last, share, out)])
+        bins_left -= share
+        mass_left -= mass
+    found = np.unique(np.concatenate(last_of_bin))
+    return found[(found >= 0) & (found < len(cumulative) - 2)]
+
+
+def _heavy_values(mass: np.ndarray, n_bins: int) -> np.ndarray:
+    """The values that outweigh a fair bin of what the other values share, as far as there are bins for them."""
+    heavy = np.empty(0, dtype=np.int64)
+    light_mass = int(mass.sum())
+    while True:
+        more = np.flatnonzero(mass > light_mass / (n_bins - len(heavy)))
+        if len(more) == len(heavy):
+            break
+        heavy = more
+        light_mass = int(mass.sum()) - int(mass[heavy].sum())
+    while len(heavy) + len(_light_runs(heavy, len(mass))) > n_bins:
+        heavy = np.delete(heavy, np.argmin(mass[heavy]))
+    return heavy
+
+
+def _light_runs(heavy: np.ndarray, n_values: int) -> list[tuple[int, int]]:
+    """The runs of values between heavy ones, as (first, one past the last)."""
+    first = np.append(0, heavy + 1)
+    last = np.append(heavy, n_values)
+    return [(int(a), int(b)) for a, b in zip(first, last, strict=True) if a < b]
+
+
+def _starts(counts: np.ndarray) -> np.ndarray:
+    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts, dtype=np.int64)])

@@ -1,0 +1,37 @@
+"""How many threads the kernels may use, decided once and passed in."""
+
+from __future__ import annotations
+
+import math
+import os
+
+
+def available_threads() -> int:
+    """Cores this process may use: its affinity, its container's share and OMP_NUM_THREADS."""
+    try:
+        count = len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every platform
+        count = os.cpu_count() or 1
+    count = min(count, _container_share())
+    limit = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+    if limit.isdigit() and int(limit) > 0:
+        count = min(count, int(limit))
+    return max(1, count)
+
+
+def _container_share() -> int:
+    try:
+        with open("/sys/fs/cgroup/cpu.max") as file:
+            quota, period = file.read().split()
+        return math.ceil(int(quota) / int(period))
+    except (OSError, ValueError):  # no such control group, or "max": no limit
+        return 1 << 30
+
+
+def resolve_threads(n_jobs: int | None) -> int:
+    """None: every core available; a negative number counts back from that, as in joblib."""
+    if n_jobs is None:
+        return available_threads()
+    if n_jobs == 0:
+        raise ValueError("n_jobs=0 asks for no thread at all; give a positive number, or -1 for every core")
+    return n_jobs if n_jobs > 0 else max(1, available_threads() + 1 + n_jobs)
