@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from . import _core
+from .checks import at_least, not_negative, one_of
 from .moments import Moments
 from .penalties import Penalty, make_penalty
 
@@ -22,6 +23,7 @@ LEAST_TOL = 1e-15  # below this a decrease is rounding
 LEAST_ETA = 1e-12  # a voter whose centred second moment is smaller, relatively, is constant
 EDGE, WEIGHT, TOTAL, RISK, OBJECTIVE, VALIDATION_RISK = range(6)  # columns of the kernel's log
 
+MODES = ("corrective", "forward")
 FINAL_REASONS = ("converged", "patience")  # more rounds would change nothing
 
 Callback = Callable[[int, float, float | None], bool | None]
@@ -37,6 +39,37 @@ class Sweep:
 
 
 @dataclass
+class Trace:
+    """Every weight that a run gave, in order: the ensemble after any round can be had from it."""
+
+    voter: np.ndarray  # of each round
+    total: np.ndarray  # the weight it then had
+    sweeps: list[Sweep]
+    first_intercept: float
+    centre: dict[int, float]  # by how much the intercept falls when a voter's weight rises by 1
+
+    def updates(self, round: int) -> tuple[np.ndarray, np.ndarray]:
+        """Voters whose weight changed in a round (counted from 1), in order, and their new weights."""
+        swept = [sweep for sweep in self.sweeps if sweep.round == round]
+        return (
+            np.concatenate([self.voter[round - 1 : round], *(sweep.voter for sweep in swept)]),
+            np.concatenate([self.total[round - 1 : round], *(sweep.total for sweep in swept)]),
+        )
+
+    def weights_at(self, round: int, n_voters: int) -> np.ndarray:
+        """The weight of every voter after a round."""
+        weight = np.zeros(n_voters)
+        first = 0
+        for sweep in [*self.sweeps, Sweep(round, self.voter[:0], self.total[:0])]:
+            last = min(round, sweep.round)
+            weight[self.voter[first:last]] = self.total[first:last]  # of several the last counts
+            if sweep.round <= round:
+                weight[sweep.voter] = sweep.total
+            first = last
+        return weight
+
+
+@dataclass
 class Progress:
     """Where a run stands: enough to go on from there, bit for bit, with the same moments."""
 
@@ -45,43 +78,38 @@ class Progress:
     log: np.ndarray
     sweeps: list[Sweep]
     objective: float
-    edges: list[np.ndarray]  # training, then validation if any
+    edges: list[np.ndarray]  # on the training rows, then on the validation rows if any
     risks: list[tuple[float, float]]  # risk and mean residual of each
     stop_reason: str
-
-    def updates(self, round: int) -> tuple[np.ndarray, np.ndarray]:
-        """Voters whose weight changed in a round (counted from 1), in order, and their new weights."""
-        swept = [sweep for sweep in self.sweeps if sweep.round == round]
-        return (
-            np.concatenate([self.voter[round - 1 : round], *(sweep.voter for sweep in swept)]),
-            np.concatenate([self.log[round - 1 : round, TOTAL], *(sweep.total for sweep in swept)]),
-        )
-
-    def weights_at(self, round: int) -> np.ndarray:
-        """The weights after a round."""
-        weight = np.zeros(len(self.weight))
-        first = 0
-        for sweep in [*self.sweeps, Sweep(round, self.voter[:0], self.log[:0, TOTAL])]:
-            last = min(round, sweep.round)
-            weight[self.voter[first:last]] = self.log[first:last, TOTAL]  # of several the last counts
-            if sweep.round <= round:
-                weight[sweep.voter] = sweep.total
-            first = last
-        return weight
 
 
 @dataclass(frozen=True)
 class Schedule:
     """When to sweep, to report and to stop."""
 
-    max_rounds: int
-    tol: float
-    reweight_every: int | None
-    reweight_sweeps: int
-    patience: int
-    max_seconds: float | None
-    callback: Callback | None
-    callback_every: int
+    max_rounds: int = 10_000
+    tol: float = 1e-7
+    reweight_every: int | None = None
+    reweight_sweeps: int = 1
+    patience: int = 50
+    max_seconds: float | None = None
+    callback: Callback | None = None
+    callback_every: int = 100
+
+    def __post_init__(self) -> None:
+        for name in ("max_rounds", "reweight_sweeps", "patience", "callback_every"):
+            at_least(name, getattr(self, name), 1)
+        if self.reweight_every is not None:
+            at_least("reweight_every", self.reweight_every, 1)
+        not_negative("tol", self.tol)
+        if self.max_seconds is not None:
+            not_negative("max_seconds", self.max_seconds)
+
+    def share(self, seconds_gone: float, n_left: int) -> Schedule:
+        """The schedule of the next of several runs that share the time."""
+        if self.max_seconds is None:
+            return self
+        return replace(self, max_seconds=max(0.0, self.max_seconds - seconds_gone) / n_left)
 
     def next_pause(self, round: int) -> int:
         """The next round after which something is to be done."""
@@ -109,6 +137,8 @@ class Boosted:
         voter, edge, weight, risk, objective and, with a validation set, validation_risk.
     stop_reason : str
         "max_rounds", "converged", "patience", "max_seconds" or "callback".
+    trace : Trace
+        The weights round by round.
     progress : Progress
         Lets a later call go on from here.
     """
@@ -121,11 +151,9 @@ class Boosted:
     dual_gap: float
     n_rounds: int
     history: dict[str, np.ndarray]
+    stop_reason: str
+    trace: Trace = field(repr=False)
     progress: Progress = field(repr=False)
-
-    @property
-    def stop_reason(self) -> str:
-        return self.progress.stop_reason
 
 
 def boost(
@@ -184,18 +212,39 @@ def boost(
         `Boosted.progress` of an earlier call with the same arguments and fewer rounds.
     """
     schedule = Schedule(
-        max_rounds=_at_least("max_rounds", max_rounds, 1),
-        tol=_checked_tol(tol),
-        reweight_every=None if reweight_every is None else _at_least("reweight_every", reweight_every, 1),
-        reweight_sweeps=_at_least("reweight_sweeps", reweight_sweeps, 1),
-        patience=_at_least("patience", patience, 1),
-        max_seconds=max_seconds,
-        callback=callback,
-        callback_every=_at_least("callback_every", callback_every, 1),
+        max_rounds, tol, reweight_every, reweight_sweeps, patience, max_seconds, callback, callback_every
     )
-    if mode not in ("corrective", "forward"):
-        raise ValueError(f"mode={mode!r} is not known; use 'corrective' or 'forward'")
-    run = _Run(moments, make_penalty(penalty, reg_lambda, alpha_max), mode, fit_intercept, validation, output)
+    return run_rounds(
+        moments,
+        make_penalty(penalty, reg_lambda, alpha_max),
+        schedule,
+        mode=mode,
+        fit_intercept=fit_intercept,
+        validation=validation,
+        output=output,
+        resume=resume,
+    )
+
+
+def run_rounds(
+    moments: Moments,
+    penalty: Penalty,
+    schedule: Schedule,
+    *,
+    mode: str,
+    fit_intercept: bool,
+    validation: Moments | None = None,
+    output: int = 0,
+    resume: Progress | None = None,
+) -> Boosted:
+    """`boost` with its arguments in the package's own types."""
+    one_of("mode", mode, MODES)
+    if validation is not None and validation.product_sum.shape != moments.product_sum.shape:
+        raise ValueError(
+            f"the validation moments are of {validation.n_voters} voters and {validation.n_outputs} outputs, those for "
+            f"training of {moments.n_voters} and {moments.n_outputs}; make both with the same voters and targets"
+        )
+    run = _Run(moments, penalty, mode, fit_intercept, validation, output)
     if resume is not None:
         run.restore(resume)
     run.go(schedule)
@@ -273,7 +322,7 @@ class _Run:
     def go(self, schedule: Schedule) -> None:
         """Rounds until something says stop."""
         deadline = np.inf if schedule.max_seconds is None else time.monotonic() + schedule.max_seconds
-        floor = schedule.tol**2 * self.train.first_risk
+        floor = max(schedule.tol, LEAST_TOL) ** 2 * self.train.first_risk
         at_a_time = max(1, VOTERS_AT_A_TIME // max(1, len(self.weight)))
         while not self.stop_reason:
             until = min(schedule.next_pause(self.n_rounds), self.n_rounds + at_a_time)
@@ -377,6 +426,14 @@ class _Run:
             stop_reason=self.stop_reason,
         )
         log, best = progress.log, self.n_rounds
+        drawn = np.unique(progress.voter)
+        trace = Trace(
+            voter=progress.voter,
+            total=log[:, TOTAL].copy(),
+            sweeps=progress.sweeps,
+            first_intercept=self.first_intercept,
+            centre=dict(zip(drawn.tolist(), self.centre[drawn].tolist(), strict=True)),
+        )
         history = {
             "voter": progress.voter,
             "edge": log[:, EDGE],
@@ -388,7 +445,7 @@ class _Run:
         if self.validation is not None:
             history["validation_risk"] = log[:, VALIDATION_RISK]
             best = self.best_round
-            self.weight[:] = progress.weights_at(best)
+            self.weight[:] = trace.weights_at(best, len(self.weight))
             self.train.set_weights(self.weight)
             objective = log[best - 1, OBJECTIVE] if best else self.train.first_risk
         risk = max(0.0, self.train.kernel.risk)
@@ -401,17 +458,7 @@ class _Run:
             dual_gap=self.penalty.gap(self.weight, self.train.edge, risk) if self.corrective else np.nan,
             n_rounds=best,
             history=history,
+            stop_reason=self.stop_reason,
+            trace=trace,
             progress=progress,
         )
-
-
-def _at_least(name: str, value: int, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise ValueError(f"{name}={value!r} must be a whole number of at least {least}")
-    return int(value)
-
-
-def _checked_tol(tol: float) -> float:
-    if not (np.isfinite(tol) and tol >= 0):
-        raise ValueError(f"tol={tol!r} must be a finite number that is not negative")
-    return max(float(tol), LEAST_TOL)

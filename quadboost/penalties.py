@@ -6,10 +6,13 @@ eta x^2 - 2 z x plus what the penalty adds. `curvature`, `shrink` and `cap` say 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+
+from .checks import not_negative, one_of, positive
 
 
 class Penalty(Protocol):
@@ -70,7 +73,7 @@ class L1:
     cap = np.inf
 
     def __post_init__(self) -> None:
-        _check_not_negative("reg_lambda", self.lam)
+        not_negative("reg_lambda", self.lam)
 
     @property
     def shrink(self) -> float:
@@ -106,7 +109,7 @@ class L2:
     cap = np.inf
 
     def __post_init__(self) -> None:
-        _check_not_negative("reg_lambda", self.lam)
+        not_negative("reg_lambda", self.lam)
 
     def curvature(self, eta: np.ndarray) -> np.ndarray:
         return eta + self.lam
@@ -135,8 +138,7 @@ class LInf:
     shrink = 0.0
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.alpha_max) and self.alpha_max > 0):
-            raise ValueError(f"alpha_max={self.alpha_max!r} must be a positive finite number")
+        positive("alpha_max", self.alpha_max)
 
     @property
     def cap(self) -> float:
@@ -160,21 +162,29 @@ class LInf:
         return 2.0 * float((self.alpha_max * np.abs(edge) - weight * edge).sum())
 
 
+AUTO_LAMBDA = {"l1": 0.5, "l2": 0.5}
+
+
 def make_penalty(name: str | Penalty | None, reg_lambda: float = 0.0, alpha_max: float = 0.1) -> Penalty:
     """The penalty of that name; a penalty object is returned as it is."""
-    makers = {
+    makers: dict[str | None, Callable[[], Penalty]] = {
         None: NoPenalty,
         "l1": lambda: L1(reg_lambda),
         "l2": lambda: L2(reg_lambda),
         "linf": lambda: LInf(alpha_max),
     }
-    if name is not None and not isinstance(name, str):
+    if hasattr(name, "curvature"):
         return name
-    if name not in makers:
-        raise ValueError(f"penalty={name!r} is not known; use None, 'l1', 'l2' or 'linf'")
-    return makers[name]()
+    return makers[one_of("penalty", name, list(makers))]()
 
 
-def _check_not_negative(name: str, value: float) -> None:
-    if not (np.isfinite(value) and value >= 0):
-        raise ValueError(f"{name}={value!r} must be a finite number that is not negative")
+def auto_lambda(name: str | None, n_examples: float, target_scale: float) -> float:
+    """The default strength of a penalty.
+
+    The edge of a voter that has nothing to do with the target is noise of size target_scale / sqrt(n_examples):
+    an l1 penalty must be of that size to keep such voters out. An l2 penalty is a number of examples'
+    worth of shrinkage, whatever the scale of the target.
+    """
+    if name == "l1":
+        return AUTO_LAMBDA["l1"] * target_scale / n_examples**0.5
+    return AUTO_LAMBDA["l2"] / n_examples**0.5 if name == "l2" else 0.0

@@ -14,10 +14,12 @@ from functools import cached_property
 import numpy as np
 
 from . import _core
+from .checks import at_least, one_of
 from .exact import fixed_point
 
 THRESHOLD, LEVEL, MISSING = 0, 1, 2  # kinds of voters
 CODES_IN_A_BYTE = 256
+INFINITE_REMEDY = "replace infinity by a finite number, or by NaN for a missing value"
 CELLS_AT_A_TIME = 20_000_000  # coded between two chances to interrupt
 
 
@@ -132,10 +134,11 @@ def candidate_stumps(
     """
     from joblib import Parallel, delayed
 
+    check_thresholds(thresholds, spacing)
     mass = None if weight is None else fixed_point(np.ones(len(weight)), weight)[0]
     n_levels = n_levels or {}
     chosen = Parallel(n_jobs=n_threads, prefer="threads")(
-        delayed(_cuts_of_feature)(X[:, f], mass, thresholds, spacing, n_levels.get(f)) for f in range(X.shape[1])
+        delayed(_cuts_of_feature)(f, X[:, f], mass, thresholds, spacing, n_levels.get(f)) for f in range(X.shape[1])
     )
     return Stumps(
         cuts=[cuts for cuts, _ in chosen],
@@ -144,8 +147,17 @@ def candidate_stumps(
     )
 
 
+def check_thresholds(thresholds: int | str, spacing: str) -> None:
+    one_of("spacing", spacing, ("quantile", "uniform"))
+    if isinstance(thresholds, str) or thresholds is None:
+        if thresholds != "all":
+            raise ValueError(f"thresholds={thresholds!r} is not known; give a whole number, or 'all'")
+    else:
+        at_least("thresholds", thresholds, 1)
+
+
 def _cuts_of_feature(
-    column: np.ndarray, mass: np.ndarray | None, thresholds: int | str, spacing: str, n_levels: int | None
+    f: int, column: np.ndarray, mass: np.ndarray | None, thresholds: int | str, spacing: str, n_levels: int | None
 ) -> tuple[np.ndarray, bool]:
     values = np.sort(column)  # NaN last
     n_present = int(np.searchsorted(values, np.nan))
@@ -155,6 +167,8 @@ def _cuts_of_feature(
     if n_levels is not None:
         return (np.arange(n_levels) - 0.5 if n_levels > 1 else np.empty(0)), missing
     values = values[:n_present]
+    if np.isinf(values[0]) or np.isinf(values[-1]):
+        raise ValueError(f"feature {f} holds {values[-1] if np.isinf(values[-1]) else values[0]}; {INFINITE_REMEDY}")
     if spacing == "uniform" and thresholds != "all":
         return _uniform_cuts(values[0], values[-1], int(thresholds)), missing
     ends = np.append(np.flatnonzero(values[1:] != values[:-1]), n_present - 1)

@@ -1,0 +1,38 @@
+"""Checks of single arguments; each error says what was given and what would be right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+
+def at_least(name: str, value: Any, least: int) -> int:
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral) or value < least:
+        raise ValueError(f"{name}={value!r} must be a whole number of at least {least}")
+    return int(value)
+
+
+def not_negative(name: str, value: Any) -> float:
+    if not _is_finite(value) or value < 0:
+        raise ValueError(f"{name}={value!r} must be a finite number that is not negative")
+    return float(value)
+
+
+def positive(name: str, value: Any) -> float:
+    if not _is_finite(value) or value <= 0:
+        raise ValueError(f"{name}={value!r} must be a positive finite number")
+    return float(value)
+
+
+def one_of(name: str, value: Any, known: Sequence[Any]) -> Any:
+    if not any(value is k or (isinstance(value, str) and value == k) for k in known):
+        *others, last = (repr(k) for k in known)
+        raise ValueError(f"{name}={value!r} is not known; use {', '.join(others)} or {last}")
+    return value
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and bool(np.isfinite(float(value)))

@@ -1,0 +1,151 @@
+"""A fit, without scikit-learn: from a real matrix and targets to stumps and their weights."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .booster import MODES, Boosted, Progress, Schedule, run_rounds
+from .checks import at_least, one_of
+from .moments import Moments, stump_moments
+from .penalties import auto_lambda, make_penalty
+from .stumps import Stumps, candidate_stumps, check_thresholds
+
+CELLS_FOR_THREADS = 100_000  # values, below which threads cost more than they bring
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Examples: a real matrix (missing values are NaN, categories level numbers), targets and weights."""
+
+    X: np.ndarray
+    y: np.ndarray  # (m, n_outputs)
+    weight: np.ndarray | None = None
+
+    def take(self, rows: np.ndarray) -> Rows:
+        return Rows(self.X[rows], self.y[rows], None if self.weight is None else self.weight[rows])
+
+    @property
+    def n_examples(self) -> float:
+        """How many examples the rows are worth: whole weights count repetitions, others are judged by their spread."""
+        if self.weight is None:
+            return float(len(self.y))
+        if np.all(self.weight == np.rint(self.weight)):
+            return float(self.weight.sum())
+        return float(self.weight.sum() ** 2 / (self.weight @ self.weight))
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a fit can be told; see `boost` and `candidate_stumps`."""
+
+    penalty: str | None
+    reg_lambda: float | str
+    alpha_max: float
+    mode: str
+    fit_intercept: bool
+    thresholds: int | str
+    spacing: str
+    cache_bytes: int
+    n_threads: int
+    schedule: Schedule
+
+    def __post_init__(self) -> None:
+        automatic = isinstance(self.reg_lambda, str)
+        if automatic:
+            one_of("reg_lambda", self.reg_lambda, ("auto",))
+        make_penalty(self.penalty, 0.0 if automatic else self.reg_lambda, self.alpha_max)
+        one_of("mode", self.mode, MODES)
+        check_thresholds(self.thresholds, self.spacing)
+        at_least("cache_bytes", self.cache_bytes, 1)
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The outcome of a fit, one `Boosted` and one lambda per output."""
+
+    stumps: Stumps
+    boosted: list[Boosted]
+    reg_lambda: list[float]
+    importance: np.ndarray
+
+
+def train(
+    rows: Rows,
+    options: Options,
+    *,
+    validation: Rows | None = None,
+    n_levels: Mapping[int, int] | None = None,
+    resume: list[Progress] | None = None,
+) -> Trained:
+    """Fit one ensemble per output; all outputs share the stumps and their Gram columns."""
+    n_threads = options.n_threads if rows.X.size > CELLS_FOR_THREADS else 1
+    cache_bytes = options.cache_bytes if validation is None else options.cache_bytes // 2
+    stumps = candidate_stumps(
+        rows.X, rows.weight, thresholds=options.thresholds, spacing=options.spacing, n_levels=n_levels,
+        n_threads=n_threads,
+    )  # fmt: skip
+
+    def moments_of(part: Rows) -> tuple[np.ndarray, Moments]:
+        codes = stumps.code(part.X, n_threads)
+        return codes, stump_moments(stumps, codes, part.y, part.weight, cache_bytes=cache_bytes, n_threads=n_threads)
+
+    codes, moments = moments_of(rows)
+    validation_moments = None if validation is None else moments_of(validation)[1]
+    reg_lambda, boosted = [], []
+    start = time.monotonic()
+    for output in range(moments.n_outputs):
+        reg_lambda.append(_resolve_lambda(options, moments, output, rows.n_examples))
+        boosted.append(
+            run_rounds(
+                moments,
+                make_penalty(options.penalty, reg_lambda[output], options.alpha_max),
+                options.schedule.share(time.monotonic() - start, moments.n_outputs - output),
+                mode=options.mode,
+                fit_intercept=options.fit_intercept,
+                validation=validation_moments,
+                output=output,
+                resume=None if resume is None else resume[output],
+            )
+        )
+    weight = np.column_stack([result.weight for result in boosted])
+    return Trained(stumps, boosted, reg_lambda, _importance(stumps, codes, rows.weight, weight))
+
+
+def _resolve_lambda(options: Options, moments: Moments, output: int, n_examples: float) -> float:
+    if isinstance(options.reg_lambda, str):
+        mean = moments.target_sum[output] / moments.total_weight if options.fit_intercept else 0.0
+        variance = moments.target_square[output] / moments.total_weight - mean * mean
+        return auto_lambda(options.penalty, n_examples, float(np.sqrt(max(0.0, variance))))
+    return float(options.reg_lambda)
+
+
+def _importance(stumps: Stumps, codes: np.ndarray, weight: np.ndarray | None, voter_weight: np.ndarray) -> np.ndarray:
+    """How much each feature moves the scores: the standard deviation of what it adds, as a share of their sum."""
+    spread = np.zeros(stumps.n_features)
+    active = np.flatnonzero(voter_weight.any(axis=1))
+    features = np.searchsorted(stumps.voter_start, active, side="right") - 1
+    for feature in np.unique(features).tolist():
+        n_bins = int(stumps.n_cuts[feature]) + 2
+        share = np.bincount(codes[feature], weights=weight, minlength=n_bins)
+        share = share / share.sum()
+        values = np.zeros((n_bins, voter_weight.shape[1]))
+        for voter in active[features == feature].tolist():
+            values += np.outer(stumps.votes(voter)[1], voter_weight[voter])
+        variance = share @ (values * values) - (share @ values) ** 2
+        spread[feature] = np.sqrt(np.maximum(variance, 0.0)).sum()
+    return spread / spread.sum() if spread.any() else spread
+
+
+def describe_run(result: Boosted) -> dict[str, Any]:
+    """The figures of one output that are worth keeping with a model."""
+    figures = {"rounds": result.n_rounds, "risk": result.risk, "objective": result.objective, "stop": result.stop_reason}
+    if np.isfinite(result.dual_gap):
+        figures["dual_gap"] = result.dual_gap
+    if "validation_risk" in result.history and result.n_rounds:
+        figures["validation_risk"] = float(result.history["validation_risk"][result.n_rounds - 1])
+    return figures
