@@ -1,0 +1,101 @@
+"""Builds the compiled part of quadboost; everything that can be said without code is in pyproject.toml."""
+
+import os
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+from setuptools.errors import CompileError, LinkError
+
+# The same data must give the same bits on every machine: no -ffast-math, no -march=native, and no
+# contraction to fused multiply-add, which rounds once where two operations round twice.
+UNIX_FLAGS = ["-O3", "-ffp-contract=off"]
+MSVC_FLAGS = ["/O2", "/fp:precise"]
+
+# (compiler flags, linker flags) to try in turn.
+UNIX_OPENMP = [
+    (["-fopenmp"], ["-fopenmp"]),  # gcc, clang
+    (["-Xpreprocessor", "-fopenmp"], ["-lomp"]),  # Apple clang with libomp
+]
+MSVC_OPENMP = [(["/openmp"], [])]
+
+OPENMP_PROGRAM = """
+#include <omp.h>
+int main(void) { return omp_get_max_threads() < 1; }
+"""
+
+# Kernels trust their callers: indices are checked once, in Python, before a kernel is called.
+DIRECTIVES = {
+    "language_level": 3,
+    "boundscheck": False,
+    "wraparound": False,
+    "initializedcheck": False,
+    "cdivision": True,
+}
+
+
+class BuildExt(build_ext):
+    """build_ext that adds the flags of the compiler at hand, and OpenMP where there is one."""
+
+    def build_extensions(self) -> None:
+        msvc = self.compiler.compiler_type == "msvc"
+        flags = MSVC_FLAGS if msvc else UNIX_FLAGS
+        openmp_compile, openmp_link = self.find_openmp(MSVC_OPENMP if msvc else UNIX_OPENMP)
+        for extension in self.extensions:
+            extension.extra_compile_args += flags + openmp_compile
+            extension.extra_link_args += openmp_link
+        self.force = self.flags_changed(flags + openmp_compile) or self.force
+        super().build_extensions()
+
+    def flags_changed(self, flags: list[str]) -> bool:
+        """Whether build/ was made with other flags: setuptools only looks at the age of the sources."""
+        stamp = Path(self.build_temp, "flags")
+        before = stamp.read_text() if stamp.exists() else ""
+        stamp.parent.mkdir(parents=True, exist_ok=True)
+        stamp.write_text(" ".join(flags))
+        return before != stamp.read_text()
+
+    def find_openmp(self, candidates: list[tuple[list[str], list[str]]]) -> tuple[list[str], list[str]]:
+        """Return the first flags that build an OpenMP program, or none: kernels then use one thread."""
+        if os.environ.get("QUADBOOST_NO_OPENMP", "0") not in ("", "0"):
+            print("quadboost: OpenMP switched off by QUADBOOST_NO_OPENMP")
+            return [], []
+        for compile_flags, link_flags in candidates:
+            if self.builds(OPENMP_PROGRAM, compile_flags, link_flags):
+                print(f"quadboost: OpenMP by {' '.join(compile_flags)}")
+                return compile_flags, link_flags
+        print("quadboost: the compiler has no OpenMP, building for a single thread")
+        return [], []
+
+    def builds(self, program: str, compile_flags: list[str], link_flags: list[str]) -> bool:
+        with tempfile.TemporaryDirectory() as place:
+            source = Path(place, "probe.c")
+            source.write_text(program)
+            try:
+                objects = self.compiler.compile([str(source)], output_dir=place, extra_postargs=compile_flags)
+                self.compiler.link_executable(objects, "probe", output_dir=place, extra_postargs=link_flags)
+            except (CompileError, LinkError):
+                return False
+        return True
+
+
+def extension(source: Path) -> Extension:
+    module = Extension(
+        f"quadboost.{source.stem}",
+        [source.as_posix()],
+        depends=[header.as_posix() for header in sorted(Path("quadboost").glob("*.h"))],
+        include_dirs=["quadboost", np.get_include()],
+        define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION")],
+    )
+    # setuptools hands a .pyx to Cython's build_ext, which reads these; the C goes to build/.
+    module.cython_directives = DIRECTIVES
+    module.cython_c_in_temp = True
+    return module
+
+
+setup(
+    ext_modules=[extension(source) for source in sorted(Path("quadboost").glob("*.pyx"))],
+    cmdclass={"build_ext": BuildExt},
+)
