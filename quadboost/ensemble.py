@@ -177,7 +177,7 @@ class Ensemble:
 
     @cached_property
     def _steps(self) -> _Steps:
-        weight = self.weight.reshape(len(self.feature), -1)
+        weight = self.weight.reshape(len(self.feature), self.n_outputs)
         features = np.unique(self.feature).astype(np.int64)
         cuts, values = [], []
         for feature in features.tolist():

@@ -101,14 +101,20 @@ class _QuadBoost(BaseEstimator):
         tags.input_tags.allow_nan = True
         return tags
 
-    def decision_function(self, X: Any) -> np.ndarray:
-        """The score of every row: shape (m,), or (m, n_outputs) where there are several."""
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to an HDF5 file, to be read by `quadboost.load`."""
         check_is_fitted(self)
-        return self.ensemble_._score(self._matrix(X), self.n_jobs)
+        self.ensemble_.save(path)
 
-    def staged_decision_function(self, X: Any) -> Iterator[np.ndarray]:
-        """Yield the score after each round."""
+    def _matrix(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
+        return to_matrix(X, self.ensemble_._schema, owner=type(self).__name__)
+
+    def _scores(self, X: Any) -> np.ndarray:
+        matrix = self._matrix(X)
+        return self.ensemble_._score(matrix, self.n_jobs)
+
+    def _staged_scores(self, X: Any) -> Iterator[np.ndarray]:
         matrix = self._matrix(X)
         codes = self._stumps.code(matrix)
         scores = np.tile([trace.first_intercept for trace in self._traces] * self._target_scale, (len(matrix), 1))
@@ -123,14 +129,6 @@ class _QuadBoost(BaseEstimator):
                     weight[output][voter] = total
                     scores[:, output] += delta * (votes[codes[feature]] - trace.centre[voter])
             yield scores.copy() if self.ensemble_.weight.ndim == 2 else scores[:, 0].copy()
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to an HDF5 file, to be read by `quadboost.load`."""
-        check_is_fitted(self)
-        self.ensemble_.save(path)
-
-    def _matrix(self, X: Any) -> np.ndarray:
-        return to_matrix(X, self.ensemble_._schema, owner=type(self).__name__)
 
     def _options(self) -> Options:
         """The parameters, checked."""
@@ -313,13 +311,23 @@ class QuadBoostClassifier(ClassifierMixin, _QuadBoost):
         self.classes_ = classes
         return self
 
+    def decision_function(self, X):
+        """The score of every row: shape (m,) for two classes, else (m, n_classes)."""
+        return self._scores(X)
+
+    def staged_decision_function(self, X):
+        """Yield the score after each round."""
+        yield from self._staged_scores(X)
+
     def predict(self, X):
         """The label of every row."""
-        return self.ensemble_._label(self.decision_function(X))
+        scores = self._scores(X)
+        return self.ensemble_._label(scores)
 
     def predict_proba(self, X):
         """The probability of every class: (1 + score) / 2 within [0, 1]; more than two classes: shares of 1 + score."""
-        return self.ensemble_._probability(self.decision_function(X))
+        scores = self._scores(X)
+        return self.ensemble_._probability(scores)
 
 
 class QuadBoostRegressor(RegressorMixin, _QuadBoost):
@@ -409,8 +417,12 @@ class QuadBoostRegressor(RegressorMixin, _QuadBoost):
         return self
 
     def predict(self, X):
-        """The score of every row."""
-        return self.decision_function(X)
+        """The target of every row: shape (m,), or (m, n_outputs) where there are several."""
+        return self._scores(X)
+
+    def staged_predict(self, X):
+        """Yield the prediction after each round."""
+        yield from self._staged_scores(X)
 
 
 def _make_ensemble(
@@ -457,7 +469,7 @@ def _split(rows: Rows, fraction: float, strata: np.ndarray | None, random_state:
 def _labels(y: Any) -> np.ndarray:
     if y is None:
         raise ValueError("fit requires y to be passed, but the target y is None")
-    labels = column_or_1d(y, warn=True)
+    labels = column_or_1d(np.asarray(y) if hasattr(y, '__array__') else y, warn=True)
     if labels.dtype.kind == "O" and any(value is None or value != value for value in labels):
         raise ValueError("y holds missing labels; leave those rows out")
     check_array(labels, ensure_2d=False, dtype=None, ensure_min_samples=0)
@@ -473,9 +485,13 @@ def _real_targets(y: Any) -> np.ndarray:
 
 def _weighted(X: Any, y: np.ndarray, weight: Any, suffix: str = "") -> tuple[Any, np.ndarray, np.ndarray | None]:
     """Rows of positive weight: a weight of zero is the same as no row."""
-    n_rows = X.shape[0] if hasattr(X, "shape") and len(X.shape) else len(X)
+    if not hasattr(X, "shape"):
+        X = np.asarray(X, dtype=None if hasattr(X, "__array__") else object)
+    n_rows = X.shape[0] if X.shape else 0
+    if n_rows == 0:
+        raise ValueError(f"X{suffix} has 0 rows (shape={X.shape}) while a minimum of 1 is required")
     if n_rows != len(y):
-        raise ValueError(f"X{suffix} has {n_rows} rows, but y{suffix} has {len(y)}; they must have as many (inconsistent numbers of samples)")
+        raise ValueError(f"X{suffix} has {n_rows} rows and y{suffix} has {len(y)}; give one target for every row")
     if weight is None:
         return X, y, None
     weight = np.asarray(weight)
@@ -499,7 +515,7 @@ def _take_rows(X: Any, kept: np.ndarray) -> Any:
         return X.iloc[kept]
     if hasattr(X, "column_names") or hasattr(X, "get_columns"):  # pyarrow tables and polars frames
         return X.filter(kept)
-    return np.asarray(X)[kept]
+    return X if hasattr(X, "toarray") else np.asarray(X)[kept]  # sparse: to be refused
 
 
 def _both_or_neither(X_val: Any, y_val: Any) -> bool:
