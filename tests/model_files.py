@@ -1,0 +1,129 @@
+"""Models, files of them that `write_model` would not write, and what is true of every valid model."""
+
+import json
+import math
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from quadboost import model_file
+from quadboost.model_record import ModelRecord, to_parts
+
+
+def example() -> ModelRecord:
+    """The model of tests/data/model-v1.h5: one of every kind of thing that a file can hold."""
+    return ModelRecord(
+        feature=np.array([2, 0, 1, 1, 0, 3], np.int32),
+        threshold=np.array([-0.0, 1.5, 1.0, 0.0, 0.0, 5e-324]),
+        weight=np.array([0.5, -0.25, 0.125, -0.0, 1e-310, 0.1]),
+        intercept=-0.0625,
+        kind=np.array([0, 0, 1, 1, 2, 0], np.uint8),
+        n_features=4,
+        classes=np.array(["non", "ouï ✓"]),
+        feature_names=("âge", "ville", "", "x\x00\ud800"),
+        categories={1: [["Québec"], ["a", "b", True, 7, -2.5]]},
+        info={"penalty": "l1", "risk": [0.5, 0.25], "stopped": None, "nested": {"fit": [[True, 3, 1e-300]]}},
+    )
+
+
+def many_outputs() -> ModelRecord:
+    return ModelRecord(
+        feature=np.array([0, 1], np.int32),
+        threshold=np.array([0.5, -1.0]),
+        weight=np.array([[1.0, 2.0, 3.0], [-1.0, -2.0, -3.0]]),
+        intercept=np.array([0.0, 0.5, 1.0]),
+        kind=np.zeros(2, np.uint8),
+        n_features=2,
+        classes=np.array([1, 2, 9]),
+    )
+
+
+def constant() -> ModelRecord:
+    """A regression without a single voter."""
+    return ModelRecord(
+        np.empty(0, np.int32),
+        np.empty(0),
+        np.empty((0, 1)),
+        np.array([3.5]),
+        np.empty(0, np.uint8),
+        n_features=0,
+    )
+
+
+def bits(record: ModelRecord) -> dict[str, Any]:
+    """What is equal for two records if and only if they are the same to the last bit."""
+
+    def of(value: Any) -> Any:
+        if isinstance(value, np.ndarray) and value.dtype != object:
+            return value.dtype.str, value.shape, value.tobytes()
+        if isinstance(value, np.ndarray):
+            return value.dtype.str, value.tolist()
+        return repr(value)
+
+    return {name: of(value) for name, value in vars(record).items()}
+
+
+def forged(record: ModelRecord, change: Callable[[dict[str, Any], dict[str, Any]], None]) -> bytes:
+    """The signed file of a model whose arrays and metadata have been changed in place, without any check."""
+    arrays, text = to_parts(record)
+    metadata = json.loads(text)
+    change(arrays, metadata)
+    return model_file._pack(arrays, json.dumps(metadata).encode(), "0.1.0")
+
+
+def with_metadata(record: ModelRecord, text: bytes) -> bytes:
+    return model_file._pack(to_parts(record)[0], text, "0.1.0")
+
+
+def signed(data: bytes) -> bytes:
+    """The file with the length and the SHA-256 that its header should have."""
+    return model_file._signed(data[:24] + struct.pack("<Q", len(data) - 512) + data[32:])
+
+
+def assert_valid(record: ModelRecord) -> None:
+    """All that a kernel may take for granted, checked one by one and slowly."""
+    n_voters = len(record.feature)
+    assert record.feature.dtype == np.int32
+    assert record.kind.dtype == np.uint8
+    assert record.threshold.dtype == record.weight.dtype == np.float64
+    assert record.feature.shape == record.kind.shape == record.threshold.shape == (n_voters,)
+    if record.weight.ndim == 1:
+        n_outputs = 1
+        assert type(record.intercept) is float
+    else:
+        n_outputs = record.weight.shape[1]
+        assert record.intercept.shape == (n_outputs,)
+    assert len(record.weight) == n_voters
+    assert all(map(math.isfinite, [*record.weight.ravel(), *np.ravel(record.intercept), *record.threshold]))
+    assert type(record.n_features) is int
+    seen = set()
+    for feature, kind, threshold in zip(
+        record.feature.tolist(), record.kind.tolist(), record.threshold.tolist(), strict=True
+    ):
+        assert 0 <= feature < record.n_features
+        assert kind in (0, 1, 2)
+        assert (kind == 1) <= (feature in record.categories)
+        assert (kind == 0) <= (feature not in record.categories)
+        assert kind != 1 or threshold in range(len(record.categories[feature]))
+        assert kind != 2 or threshold == 0
+        assert (feature, kind, threshold) not in seen
+        seen.add((feature, kind, threshold))
+    if record.classes is not None:
+        assert n_outputs == {2: 1}.get(len(record.classes), len(record.classes))
+        assert len(set(record.classes.tolist())) == len(record.classes) >= 2
+        assert all(
+            type(label) in (str, bool, int, float) and label == label for label in record.classes.tolist()
+        )
+    if record.feature_names is not None:
+        assert len(set(record.feature_names)) == record.n_features == len(record.feature_names)
+        assert all(type(name) is str for name in record.feature_names)
+    for feature, levels in record.categories.items():
+        assert 0 <= feature < record.n_features
+        values = [value for level in levels for value in level]
+        assert all(levels)
+        assert len(set(values)) == len(values)
+        assert all(type(value) in (str, bool, int) or math.isfinite(value) for value in values)
+    assert type(record.info) is dict
+    json.dumps(record.info, allow_nan=False)
