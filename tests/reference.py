@@ -61,9 +61,9 @@ def check_quantile_thresholds(values: ArrayLike, weight: ArrayLike | None, k: in
     """Assert what mass-aware quantile thresholds promise.
 
     A value is heavy when its mass exceeds the fair bin mass, total / (k + 1). Heavy values
-    stand alone wherever k cuts suffice for that. The heaviest bin of several values is then
-    at most twice as heavy as it must be: twice the larger of the fair share of the light mass
-    and the smallest bound that any choice of k cuts could meet (`smallest_bin_bound`).
+    stand alone if k cuts suffice for that. The heaviest bin of several values is at most twice
+    as heavy as it must be: twice the larger of the fair bin mass (of the light values, where
+    the heavy ones stand alone) and the smallest bound that any k cuts could meet.
     """
     distinct, mass = distinct_masses(values, weight)
     cuts = np.asarray(cuts, dtype=np.float64)
@@ -80,37 +80,36 @@ def check_quantile_thresholds(values: ArrayLike, weight: ArrayLike | None, k: in
         assert len(cuts) == len(distinct) - 1
         return
 
-    fair = mass.sum() / (k + 1)
-    heavy = mass > fair * (1 + 1e-9)
-    if _cuts_needed(mass, heavy, np.inf) > k:
-        return
     bin_of_value = np.searchsorted(below, np.arange(len(distinct)), side="left")
     values_in_bin = np.bincount(bin_of_value, minlength=len(cuts) + 1)
-    assert np.all(values_in_bin[bin_of_value[heavy]] == 1), "a heavy value shares its bin"
     mass_of_bin = np.bincount(bin_of_value, weights=mass, minlength=len(cuts) + 1)
-    mixed = mass_of_bin[values_in_bin > 1]
-    light_share = mass[~heavy].sum() / (k + 1 - heavy.sum())
-    bound = 2 * max(light_share, smallest_bin_bound(mass, heavy, k))
-    assert mixed.max(initial=0.0) <= bound * (1 + 1e-9), (mixed.max(), bound)
+    heaviest = float(mass_of_bin[values_in_bin > 1].max(initial=0.0))
+    alone = mass > mass.sum() / (k + 1) * (1 + 1e-9)
+    if _cuts_needed(mass, alone, np.inf) > k:
+        alone[:] = False
+    assert np.all(values_in_bin[bin_of_value[alone]] == 1), "a heavy value shares its bin"
+    fair = mass[~alone].sum() / (k + 1 - alone.sum())
+    bound = 2 * max(fair, smallest_bin_bound(mass, alone, k))
+    assert heaviest <= bound * (1 + 1e-9), f"a bin of several values has mass {heaviest}, not {bound}"
 
 
-def smallest_bin_bound(mass: Floats, heavy: NDArray[np.bool_], k: int) -> float:
+def smallest_bin_bound(mass: Floats, alone: NDArray[np.bool_], k: int) -> float:
     """Smallest mass that no bin of several values need exceed with ``k`` cuts."""
     low, high = 0.0, float(mass.sum())
     for _ in range(60):
         middle = (low + high) / 2
-        if _cuts_needed(mass, heavy, middle) <= k:
+        if _cuts_needed(mass, alone, middle) <= k:
             high = middle
         else:
             low = middle
     return high
 
 
-def _cuts_needed(mass: Floats, heavy: NDArray[np.bool_], bound: float) -> int:
-    """Cuts that isolate heavy values and keep bins of several values within ``bound``."""
+def _cuts_needed(mass: Floats, alone: NDArray[np.bool_], bound: float) -> int:
+    """Cuts that leave some values alone and keep bins of several values within ``bound``."""
     cuts, filled = 0, float(mass[0])
     for i in range(1, len(mass)):
-        if heavy[i] or heavy[i - 1] or filled + mass[i] > bound:
+        if alone[i] or alone[i - 1] or filled + mass[i] > bound:
             cuts, filled = cuts + 1, float(mass[i])
         else:
             filled += float(mass[i])
