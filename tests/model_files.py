@@ -2,14 +2,21 @@
 
 import json
 import math
+import os
 import struct
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import quadboost
 from quadboost import model_file
 from quadboost.model_record import ModelRecord, to_parts
+
+TESTS = Path(__file__).parent
 
 
 def example() -> ModelRecord:
@@ -49,6 +56,18 @@ def constant() -> ModelRecord:
         np.array([3.5]),
         np.empty(0, np.uint8),
         n_features=0,
+    )
+
+
+def large(value: float) -> ModelRecord:
+    n = 30_000
+    return ModelRecord(
+        np.arange(n, dtype=np.int32),
+        np.full(n, value),
+        np.full(n, value),
+        value,
+        np.zeros(n, np.uint8),
+        n_features=n,
     )
 
 
@@ -127,3 +146,16 @@ def assert_valid(record: ModelRecord) -> None:
         assert all(type(value) in (str, bool, int) or math.isfinite(value) for value in values)
     assert type(record.info) is dict
     json.dumps(record.info, allow_nan=False)
+
+
+def start_python(directory: Path, script: str, *arguments: object) -> subprocess.Popen[str]:
+    """Run a script or a piece of code in an interpreter that finds the package and the test modules."""
+    package = str(Path(quadboost.__file__).parents[1])
+    return subprocess.Popen(
+        [sys.executable, *((script,) if script.endswith(".py") else ("-c", script)), *map(str, arguments)],
+        cwd=directory,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([package, str(TESTS)]), "OPENBLAS_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from model_files import assert_valid, bits, constant, example, forged, many_outputs, with_metadata
 
+from quadboost import Ensemble
 from quadboost.model_file import ModelFileError, read_model, write_model
 from quadboost.model_record import ModelRecord, from_parts, to_parts
 
@@ -279,8 +280,8 @@ def good_text() -> bytes:
         "a number": (b"1", "does not have just the keys"),
         "a key twice": (b'{"info":{},' + good_text()[1:], "an object has a key twice"),
         "a key twice inside": (good_text().replace(b'"nested"', b'"risk"'), "an object has a key twice"),
-        "deep": (good_text().replace(b'"l1"', b"[" * 100_000), "recursion"),
-        "deep objects": (good_text().replace(b'"l1"', b'{"a":' * 100_000), "recursion"),
+        "deep": (good_text().replace(b'"l1"', b"[" * 100_000), "not JSON as quadboost writes it"),
+        "deep objects": (good_text().replace(b'"l1"', b'{"a":' * 100_000), "not JSON as quadboost writes it"),
         "number of many digits": (good_text().replace(b'"l1"', b"1" * 100_000), "integer string conversion"),
         "number beyond float": (good_text().replace(b'"l1"', b"1e999"), r"info\['penalty'\] is inf"),
     }.values(),
@@ -384,3 +385,8 @@ def test_voters_of_equal_hashes_are_compared_themselves() -> None:
 def test_a_small_file_that_speaks_of_many_features_costs_little() -> None:
     record = replace(example(), n_features=2**31 - 1, feature_names=None)
     assert there_and_back(record).n_features == 2**31 - 1
+
+
+def test_a_record_is_the_arguments_of_an_ensemble() -> None:
+    ensemble = Ensemble(**example().arguments())
+    assert bits(ModelRecord.of(ensemble)) == bits(example())
