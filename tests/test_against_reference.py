@@ -16,7 +16,6 @@ from reference import (
 )
 
 import quadboost
-from quadboost.gram import PresortedGram
 from quadboost.moments import stump_moments
 from quadboost.stumps import candidate_stumps
 
@@ -45,7 +44,7 @@ def every_rule(test):
         pytest.mark.parametrize("fit_intercept", [False, True], ids=["no intercept", "intercept"]),
         pytest.mark.parametrize("mode", ["forward", "corrective"]),
         pytest.mark.parametrize("penalty", list(NUMBERS)),
-        settings(max_examples=30, deadline=None),
+        settings(max_examples=20, deadline=None),
     ):
         test = mark(test)
     return test
@@ -164,9 +163,6 @@ def test_moments_of_stumps_are_those_of_their_outputs(data):
     w = np.ones(len(y)) if weight is None else weight
     cache_bytes = data.draw(st.sampled_from([1, 200, 1 << 20]))
     moments = stump_moments(stumps, stumps.code(X), y, weight, cache_bytes=cache_bytes)
-    presorted = PresortedGram(
-        stumps, stumps.code(X), moments.gram.source.mass, moments.gram.source.scale, n_threads=1
-    )
     close = {"rtol": 1e-12, "atol": 1e-12}
     np.testing.assert_allclose(moments.total_weight, w.sum(), **close)
     np.testing.assert_allclose(moments.voter_sum, w @ H, **close)
@@ -175,9 +171,9 @@ def test_moments_of_stumps_are_those_of_their_outputs(data):
     np.testing.assert_allclose(moments.target_sum[0], w @ y, **close)
     np.testing.assert_allclose(moments.target_square[0], w @ y**2, **close)
     gram = H.T @ (w[:, None] * H)
-    for j in range(stumps.n_voters):
+    # A column may be made from columns that are known already: ask in any order, again and again.
+    for j in data.draw(st.lists(st.integers(0, stumps.n_voters - 1), max_size=20)):
         np.testing.assert_allclose(moments.gram.column(j), gram[j], **close)
-        np.testing.assert_allclose(presorted.make(j, {})[0], gram[j], **close)
 
 
 @every_rule
@@ -225,6 +221,21 @@ def test_moments_of_parts_add_up_and_subtract(penalty, mode, fit_intercept, data
     for moments, rows in ((first + second, (X, y, weight)), (first + second - first, parts[1])):
         found = quadboost.boost(moments, **penalty_options(penalty, lam), **options)
         assert_same(found, outputs(stumps, rows[0]), *rows[1:], penalty=penalty, lam=lam, **options)
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e6, 1e12, 1e18])
+def test_the_scale_of_the_weights_does_not_matter(scale):
+    rng = np.random.default_rng(0)
+    X, y, weight = rng.normal(size=(50, 3)), rng.normal(size=50), rng.uniform(0.5, 2, size=50)
+
+    def weights_of_voters(weight):
+        stumps = candidate_stumps(X, weight, thresholds=7)
+        moments = stump_moments(stumps, stumps.code(X), y, weight)
+        return quadboost.boost(moments, max_rounds=20, fit_intercept=True).weight
+
+    np.testing.assert_allclose(
+        weights_of_voters(scale * weight), weights_of_voters(weight), rtol=0, atol=1e-10
+    )
 
 
 @pytest.mark.parametrize("reweight_every", [None, 4], ids=["no sweeps", "sweeps"])
@@ -282,7 +293,7 @@ def columns(draw):
 
 
 @given(column=columns(), k=st.integers(1, 30))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_quantile_thresholds_give_heavy_values_a_bin_of_their_own(column, k):
     values, weight = column
     stumps = candidate_stumps(values[:, None], weight, thresholds=k)

@@ -6,7 +6,7 @@ import lightgbm
 import numpy as np
 import pytest
 from oracles import OPTIMUM, box_solution, lasso_solution
-from reference import all_stumps, l1_duality_gap, voter_matrix
+from reference import all_stumps, l1_duality_gap, training_rows, voter_matrix
 from sklearn.datasets import load_breast_cancer
 
 import quadboost
@@ -173,3 +173,20 @@ def test_l2_forward_is_l2boosting_with_a_small_step():
     np.testing.assert_array_equal(found.history["voter"], voters)
     np.testing.assert_allclose(found.history["risk"], risks, rtol=1e-10)
     np.testing.assert_allclose(H @ found.weight, y - residual, rtol=0, atol=1e-10)
+
+
+def test_edges_and_risk_do_not_drift_over_many_rounds():
+    H, y = breast_cancer_stumps()
+    found = quadboost.boost(
+        quadboost.moments_from_matrix(H, y),
+        "l2",
+        reg_lambda=50.0,
+        mode="forward",
+        max_rounds=109_999,
+        tol=0.0,
+        fit_intercept=True,
+    )
+    assert found.n_rounds == 109_999
+    rows = training_rows(H, y, None, True)
+    np.testing.assert_allclose(found.edge, rows.edges(found.weight), rtol=0, atol=1e-13)
+    assert found.risk == pytest.approx(rows.risk(found.weight), abs=1e-13)
