@@ -4,7 +4,7 @@ Python allocates, the kernels fill; arguments are marked IN / OUT. Kernels trust
 are given (the callers check) and hold no policy. Every sum over rows is a sum of integers,
 so that neither the number of threads nor the order of rows can change a bit of a result.
 """
-from cython.parallel cimport prange, threadid
+from cython.parallel cimport prange
 from libc.math cimport fabs
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uintptr_t
 from libc.string cimport memset
@@ -18,8 +18,14 @@ cdef extern from *:
     #else
     #define QUADBOOST_OPENMP 0
     #endif
+    #if defined(__GNUC__) || defined(__clang__)
+    #define PREFETCH(address) __builtin_prefetch(address)
+    #else
+    #define PREFETCH(address)
+    #endif
     """
     int QUADBOOST_OPENMP
+    void PREFETCH(const void*) noexcept nogil
 
 ctypedef fused real_t:
     float
@@ -30,18 +36,23 @@ ctypedef fused code_t:
     uint16_t
     uint32_t
 
-# Plain counts fit in 32 bits, which halves the memory traffic of a round; fixed-point weights need 64.
+# Counts of rows fit in 32 bits, which halves the memory traffic of a round. Weights are rounded so that their
+# sums are exact in doubles; targets times weights are fixed-point numbers of 64 bits.
 ctypedef fused count_t:
-    int32_t
-    int64_t
-
-ctypedef fused column_t:
     int32_t
     double
 
+ctypedef fused sum_t:
+    int64_t
+    double
+
+ctypedef fused exact_t:
+    int32_t
+    int64_t
+    double
+
 cdef enum:
-    BLOCK = 256        # voters per block of a round: its scratch stays in the first-level cache
-    ROW_BLOCK = 1024   # rows coded or scored together, so that a row-major X is read once
+    BLOCK = 256  # voters per block of a round: its scratch stays in the first-level cache
 
 
 def openmp_enabled() -> bool:
@@ -53,31 +64,46 @@ def openmp_enabled() -> bool:
 # Bins: a feature with k cuts has k + 1 value bins and one more for missing values
 # ---------------------------------------------------------------------------------------------
 
-cdef inline Py_ssize_t _bin(double x, const double* cuts, Py_ssize_t n_cuts) noexcept nogil:
-    """The number of cuts below x; n_cuts + 1 for NaN. Branch-free, so that it costs the same for any data."""
-    cdef Py_ssize_t base = 0, half, left = n_cuts
-    if x != x:
-        return n_cuts + 1
-    if n_cuts == 0:
-        return 0
-    while left > 1:
-        half = left >> 1
-        base = base + half if x > cuts[base + half - 1] else base
-        left -= half
-    return base + (x > cuts[base])
+cdef struct BinIndex:
+    # The range of a feature's cuts is divided into equal buckets; place[i] is the number of cuts in the
+    # buckets before i. So a value is compared with the few cuts of its own bucket only.
+    const double* cuts      # ascending, then +inf
+    const int32_t* place
+    Py_ssize_t n_cuts
+    double low, scale, last_bucket
 
 
-cdef void _code_block(
-    const real_t[:, :] X, const double[::1] cuts, const int64_t[::1] cut_start, code_t[:, ::1] codes,
-    Py_ssize_t first, Py_ssize_t last,
+cdef inline BinIndex _bin_index(
+    const double[::1] cuts, const int64_t[::1] cut_start, const int32_t[::1] place, const int64_t[::1] place_start,
+    const double[::1] low, const double[::1] scale, Py_ssize_t f,
 ) noexcept nogil:
-    cdef Py_ssize_t f, r, n_cuts
-    cdef const double* own
-    for f in range(X.shape[1]):
-        n_cuts = cut_start[f + 1] - cut_start[f]
-        own = &cuts[0] + cut_start[f]
-        for r in range(first, last):
-            codes[f, r] = <code_t> _bin(X[r, f], own, n_cuts)
+    cdef BinIndex index
+    index.cuts = &cuts[cut_start[f]]
+    index.n_cuts = cut_start[f + 1] - cut_start[f] - 1
+    index.place = &place[place_start[f]]
+    index.last_bucket = place_start[f + 1] - place_start[f] - 2
+    index.low = low[f]
+    index.scale = scale[f]
+    return index
+
+
+cdef inline Py_ssize_t _bin(double x, BinIndex index) noexcept nogil:
+    """The number of cuts below x; n_cuts + 1 for NaN."""
+    cdef double bucket = (x - index.low) * index.scale
+    cdef Py_ssize_t b, left, half
+    bucket = bucket if bucket > 0 else 0  # also for NaN
+    bucket = bucket if bucket < index.last_bucket else index.last_bucket
+    b = index.place[<Py_ssize_t> bucket]
+    left = index.place[<Py_ssize_t> bucket + 1] - b
+    if left <= 1:
+        b += x > index.cuts[b]
+    else:
+        while left > 1:
+            half = left >> 1
+            b += half * (x > index.cuts[b + half - 1])
+            left -= half
+        b += x > index.cuts[b]
+    return b if x == x else index.n_cuts + 1
 
 
 def spread_cuts(
@@ -113,31 +139,100 @@ def spread_cuts(
     return k
 
 
+cdef void _code_block(
+    const real_t[:, :] X, const double[::1] cuts, const int64_t[::1] cut_start, const int32_t[::1] place,
+    const int64_t[::1] place_start, const double[::1] low, const double[::1] scale, code_t[:, ::1] codes,
+    Py_ssize_t first, Py_ssize_t last,
+) noexcept nogil:
+    cdef Py_ssize_t f, r
+    cdef BinIndex index
+    for f in range(X.shape[1]):
+        index = _bin_index(cuts, cut_start, place, place_start, low, scale, f)
+        for r in range(first, last):
+            codes[r, f] = <code_t> _bin(X[r, f], index)
+
+
+cdef inline Py_ssize_t _rows_of_block(Py_ssize_t n_columns) noexcept nogil:
+    """Rows handled together, few enough that a row-major X is read from memory once."""
+    return max(<Py_ssize_t> 16, min(<Py_ssize_t> 1024, <Py_ssize_t> 8192 // max(<Py_ssize_t> 1, n_columns)))
+
+
 def code_rows(
     const real_t[:, :] X,            # IN  (m, d), any strides
-    const double[::1] cuts,          # IN  all features' cuts, ascending within a feature
-    const int64_t[::1] cut_start,    # IN  (d + 1)
-    code_t[:, ::1] codes,            # OUT (d, m)
+    const double[::1] cuts, const int64_t[::1] cut_start, const int32_t[::1] place, const int64_t[::1] place_start,
+    const double[::1] low, const double[::1] scale,   # IN  a `BinIndex` of bins.py
+    code_t[:, ::1] codes,            # OUT (m, d)
     Py_ssize_t first, Py_ssize_t last, int n_threads,
 ):
     """Write the bin of every value of the rows first..last."""
-    cdef Py_ssize_t b, n_blocks = (last - first + ROW_BLOCK - 1) // ROW_BLOCK
+    cdef Py_ssize_t b, step = _rows_of_block(X.shape[1]), n_blocks = (last - first + step - 1) // step
     for b in prange(n_blocks, nogil=True, schedule="static", num_threads=n_threads):
-        _code_block(X, cuts, cut_start, codes, first + b * ROW_BLOCK, min(last, first + (b + 1) * ROW_BLOCK))
+        _code_block(X, cuts, cut_start, place, place_start, low, scale, codes,
+                    first + b * step, min(last, first + (b + 1) * step))
+
+
+cdef void _bin_sums_of(
+    const code_t[:, ::1] codes, const sum_t[::1] value, const int64_t[::1] bin_start, sum_t[::1] out,
+    Py_ssize_t first, Py_ssize_t last,
+) noexcept nogil:
+    cdef Py_ssize_t r, f
+    for r in range(codes.shape[0]):
+        for f in range(first, last):
+            out[bin_start[f] + codes[r, f]] += value[r]
 
 
 def bin_sums(
-    const code_t[:, ::1] codes,      # IN  (d, m)
-    const int64_t[::1] value,        # IN  (m)
+    const code_t[:, ::1] codes,      # IN  (m, d)
+    const sum_t[::1] value,          # IN  (m)
     const int64_t[::1] bin_start,    # IN  (d + 1)
-    int64_t[::1] out,                # OUT (bins of all features) sum of value in each bin; zeroed by the caller
+    sum_t[::1] out,                  # OUT (bins of all features) sum of value in each bin; zeroed by the caller
     int n_threads,
 ):
-    cdef Py_ssize_t f, r, start
-    for f in prange(codes.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
-        start = bin_start[f]
-        for r in range(codes.shape[1]):
-            out[start + codes[f, r]] += value[r]
+    cdef Py_ssize_t t, d = codes.shape[1]
+    for t in prange(n_threads, nogil=True, schedule="static", num_threads=n_threads):
+        _bin_sums_of(codes, value, bin_start, out, t * d // n_threads, (t + 1) * d // n_threads)
+
+
+def sort_rows(
+    const code_t[:, ::1] codes,      # IN  (m, d)
+    Py_ssize_t f,
+    int64_t[:, ::1] count,           # scratch (n_threads, bins of f)
+    code_t[::1] own,                 # scratch (m)
+    int64_t[::1] bin_end,            # OUT (bins of f) where each bin ends in `order`
+    int32_t[::1] order,              # OUT (m) rows by their bin of feature f, in order within a bin
+    int n_threads,
+):
+    cdef Py_ssize_t t, b, m = codes.shape[0]
+    cdef int64_t here = 0, n
+    for t in prange(n_threads, nogil=True, schedule="static", num_threads=n_threads):
+        _count_own(codes, f, own, count[t], t * m // n_threads, (t + 1) * m // n_threads)
+    for b in range(bin_end.shape[0]):
+        for t in range(n_threads):
+            n = count[t, b]
+            count[t, b] = here
+            here += n
+        bin_end[b] = here
+    for t in prange(n_threads, nogil=True, schedule="static", num_threads=n_threads):
+        _place_own(own, count[t], order, t * m // n_threads, (t + 1) * m // n_threads)
+
+
+cdef void _count_own(
+    const code_t[:, ::1] codes, Py_ssize_t f, code_t[::1] own, int64_t[::1] count, Py_ssize_t first, Py_ssize_t last
+) noexcept nogil:
+    cdef Py_ssize_t r
+    memset(&count[0], 0, count.shape[0] * sizeof(int64_t))
+    for r in range(first, last):
+        own[r] = codes[r, f]
+        count[own[r]] += 1
+
+
+cdef void _place_own(
+    const code_t[::1] own, int64_t[::1] here, int32_t[::1] order, Py_ssize_t first, Py_ssize_t last
+) noexcept nogil:
+    cdef Py_ssize_t r
+    for r in range(first, last):
+        order[here[own[r]]] = <int32_t> r
+        here[own[r]] += 1
 
 
 # ---------------------------------------------------------------------------------------------
@@ -147,169 +242,83 @@ def bin_sums(
 # ---------------------------------------------------------------------------------------------
 
 cdef inline void _voters_of_bins(
-    const count_t* bins, Py_ssize_t n_cuts, bint is_level, bint has_missing, count_t* out
+    const exact_t* bins, Py_ssize_t n_cuts, bint is_level, bint has_missing, exact_t factor, exact_t* out
 ) noexcept nogil:
-    """Sum of value * h over rows, for every voter of a feature, from the sum of value in each bin."""
+    """Add factor times the sum of value * h over rows, for every voter of a feature, from sums of value per bin."""
     cdef Py_ssize_t i
-    cdef count_t present = 0, below = 0
+    cdef exact_t present = 0, below = 0
     for i in range(n_cuts + 1):
         present += bins[i]
     if is_level:
         for i in range(n_cuts):
-            out[i] = 2 * bins[i + 1] - present
+            out[i] += factor * (2 * bins[i + 1] - present)
     else:
         for i in range(n_cuts):
             below += bins[i]
-            out[i] = present - 2 * below
+            out[i] += factor * (present - 2 * below)
     if has_missing:
-        out[n_cuts] = bins[n_cuts + 1] - present
+        out[n_cuts] += factor * (bins[n_cuts + 1] - present)
 
 
-def voter_sums(
-    const int64_t[::1] bins,         # IN  sums per bin, all features
+def add_voter_sums(
+    const exact_t[::1] bins,         # IN  sums per bin, all features
     const int64_t[::1] bin_start, const int64_t[::1] voter_start, const uint8_t[::1] is_level,
-    int64_t[::1] out,                # OUT (K)
+    exact_t factor,
+    exact_t[::1] out,                # IN/OUT (K)
 ):
     cdef Py_ssize_t f, n_cuts, n_voters
-    for f in range(is_level.shape[0]):
-        n_cuts = bin_start[f + 1] - bin_start[f] - 2
-        n_voters = voter_start[f + 1] - voter_start[f]
-        if n_voters > 0:
-            _voters_of_bins(&bins[bin_start[f]], n_cuts, is_level[f], n_voters > n_cuts, &out[voter_start[f]])
+    with nogil:
+        for f in range(is_level.shape[0]):
+            n_cuts = bin_start[f + 1] - bin_start[f] - 2
+            n_voters = voter_start[f + 1] - voter_start[f]
+            if n_voters > 0:
+                _voters_of_bins(&bins[bin_start[f]], n_cuts, is_level[f], n_voters > n_cuts, factor,
+                                &out[voter_start[f]])
 
 
 # ---------------------------------------------------------------------------------------------
-# Gram columns: sums over rows of h_i * h_j (times the weight)
+# Gram columns
 # ---------------------------------------------------------------------------------------------
 
-cdef void _pair_block(
-    const code_t* of_f, const code_t* of_g, const int64_t* weight, Py_ssize_t m,
-    Py_ssize_t cuts_f, bint level_f, bint missing_f, Py_ssize_t cuts_g, bint level_g, bint missing_g,
-    count_t* table, count_t* out, Py_ssize_t stride,
+cdef void _count_rows(
+    const code_t[:, ::1] codes, const count_t* mass, const int32_t[::1] rows, const int64_t[::1] bin_start,
+    count_t* bins, Py_ssize_t n_bins, Py_ssize_t first, Py_ssize_t last,
 ) noexcept nogil:
-    """Joint counts of two features' bins, then the products of all voters of f with all voters of g."""
-    cdef Py_ssize_t bins_f = cuts_f + 2, bins_g = cuts_g + 2, r, a, b
-    cdef count_t *present = table + bins_f * bins_g
-    cdef count_t *below = present + bins_g
-    cdef count_t *row = below + bins_g
-    cdef count_t *cell
-    memset(table, 0, (bins_f + 3) * bins_g * sizeof(count_t))
-    if weight == NULL:
-        for r in range(m):
-            table[of_f[r] * bins_g + of_g[r]] += 1
-    else:
-        for r in range(m):
-            table[of_f[r] * bins_g + of_g[r]] += <count_t> weight[r]
-    for a in range(cuts_f + 1):
-        cell = table + a * bins_g
-        for b in range(bins_g):
-            present[b] += cell[b]
-    for a in range(cuts_f):
-        if level_f:
-            cell = table + (a + 1) * bins_g
-            for b in range(bins_g):
-                row[b] = 2 * cell[b] - present[b]
+    cdef Py_ssize_t i, f, d = codes.shape[1], end = rows.shape[0]
+    cdef const code_t* row
+    cdef count_t weight
+    memset(bins, 0, n_bins * sizeof(count_t))
+    for i in range(first, last):
+        if i + 16 < end:
+            PREFETCH(&codes[rows[i + 16], 0])
+        row = &codes[rows[i], 0]
+        if mass == NULL:
+            for f in range(d):
+                bins[bin_start[f] + row[f]] += 1
         else:
-            cell = table + a * bins_g
-            for b in range(bins_g):
-                below[b] += cell[b]
-                row[b] = present[b] - 2 * below[b]
-        _voters_of_bins(row, cuts_g, level_g, missing_g, out + a * stride)
-    if missing_f:
-        cell = table + (cuts_f + 1) * bins_g
-        for b in range(bins_g):
-            row[b] = cell[b] - present[b]
-        _voters_of_bins(row, cuts_g, level_g, missing_g, out + cuts_f * stride)
+            weight = mass[rows[i]]
+            for f in range(d):
+                bins[bin_start[f] + row[f]] += weight
 
 
-def joint_block(
-    const code_t[:, ::1] codes,      # IN  (d, m)
-    const int64_t[::1] weight,       # IN  (m) or None: every row counts once
-    Py_ssize_t f,                    # IN  the feature whose voters' columns are asked for
-    const int64_t[::1] others,       # IN  the features to count f with
-    const int64_t[::1] bin_start, const int64_t[::1] voter_start, const uint8_t[::1] is_level,
-    count_t[:, ::1] scratch,         # (n_threads, (largest bins + 3) * largest bins)
-    count_t[:, ::1] out,             # OUT (voters of f, K); only the columns of `others` are written
+def count_rows(
+    const code_t[:, ::1] codes,      # IN  (m, d)
+    const count_t[::1] mass,         # IN  (m), or None: every row counts once
+    const int32_t[::1] rows,         # IN  the rows to count
+    const int64_t[::1] bin_start,
+    count_t[:, ::1] bins,            # OUT (n_threads, bins of all features); the first row has the result
     int n_threads,
 ):
-    cdef Py_ssize_t k, g, m = codes.shape[1]
-    cdef Py_ssize_t cuts_f = bin_start[f + 1] - bin_start[f] - 2
-    cdef bint missing_f = voter_start[f + 1] - voter_start[f] > cuts_f
-    cdef const int64_t* w = NULL
-    if weight is not None:
-        w = &weight[0]
-    for k in prange(others.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
-        g = others[k]
-        _pair_block(
-            &codes[f, 0], &codes[g, 0], w, m,
-            cuts_f, is_level[f], missing_f,
-            bin_start[g + 1] - bin_start[g] - 2, is_level[g],
-            voter_start[g + 1] - voter_start[g] > bin_start[g + 1] - bin_start[g] - 2,
-            &scratch[threadid(), 0], &out[0, voter_start[g]], out.shape[1],
-        )
-
-
-cdef void _scan_feature(
-    const code_t* codes, const count_t* vote, Py_ssize_t m, Py_ssize_t n_cuts, bint level, bint missing,
-    count_t* bins, count_t* out,
-) noexcept nogil:
-    cdef Py_ssize_t r
-    memset(bins, 0, (n_cuts + 2) * sizeof(count_t))
-    for r in range(m):
-        bins[codes[r]] += vote[r]
-    _voters_of_bins(bins, n_cuts, level, missing, out)
-
-
-def scan_column(
-    const code_t[:, ::1] codes,      # IN  (d, m)
-    const count_t[::1] vote,         # IN  (m) the drawn voter's output, times the weight
-    const int64_t[::1] bin_start, const int64_t[::1] voter_start, const uint8_t[::1] is_level,
-    count_t[:, ::1] scratch,         # (n_threads, largest number of bins)
-    count_t[::1] out,                # OUT (K)
-    int n_threads,
-):
-    """One Gram column from binned rows, where the columns of a whole feature would not fit in memory."""
-    cdef Py_ssize_t f, n_cuts, n_voters, m = codes.shape[1]
-    for f in prange(codes.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
-        n_cuts = bin_start[f + 1] - bin_start[f] - 2
-        n_voters = voter_start[f + 1] - voter_start[f]
-        if n_voters > 0:
-            _scan_feature(&codes[f, 0], &vote[0], m, n_cuts, is_level[f], n_voters > n_cuts,
-                          &scratch[threadid(), 0], &out[voter_start[f]])
-
-
-cdef void _scan_presorted(
-    const int32_t* order, const int64_t* bin_end, const count_t* vote, Py_ssize_t n_cuts, bint level, bint missing,
-    count_t* bins, count_t* out,
-) noexcept nogil:
-    cdef Py_ssize_t b, r = 0
-    cdef count_t total
-    for b in range(n_cuts + 2):
-        total = 0
-        while r < bin_end[b]:
-            total += vote[order[r]]
-            r += 1
-        bins[b] = total
-    _voters_of_bins(bins, n_cuts, level, missing, out)
-
-
-def presorted_column(
-    const int32_t[:, ::1] order,     # IN  (d, m) rows of each feature in ascending order, missing values last
-    const int64_t[::1] bin_end,      # IN  (bins of all features) where each bin ends in its feature's order
-    const count_t[::1] vote,         # IN  (m)
-    const int64_t[::1] bin_start, const int64_t[::1] voter_start, const uint8_t[::1] is_level,
-    count_t[:, ::1] scratch,         # (n_threads, largest number of bins)
-    count_t[::1] out,                # OUT (K)
-    int n_threads,
-):
-    """One Gram column by a scan of the presorted rows: any number of thresholds, O(m d)."""
-    cdef Py_ssize_t f, n_cuts, n_voters
-    for f in prange(order.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
-        n_cuts = bin_start[f + 1] - bin_start[f] - 2
-        n_voters = voter_start[f + 1] - voter_start[f]
-        if n_voters > 0:
-            _scan_presorted(&order[f, 0], &bin_end[bin_start[f]], &vote[0], n_cuts, is_level[f], n_voters > n_cuts,
-                            &scratch[threadid(), 0], &out[voter_start[f]])
+    """Joint counts: how much mass of the given rows is in every bin of every feature."""
+    cdef Py_ssize_t t, b, n = rows.shape[0]
+    cdef const count_t* weight = NULL
+    if mass is not None:
+        weight = &mass[0]
+    for t in prange(n_threads, nogil=True, schedule="static", num_threads=n_threads):
+        _count_rows(codes, weight, rows, bin_start, &bins[t, 0], bins.shape[1], t * n // n_threads, (t + 1) * n // n_threads)
+    for t in range(1, n_threads):
+        for b in range(bins.shape[1]):
+            bins[0, b] += bins[t, b]
 
 
 cdef double _dot(const double* x, const double* y, Py_ssize_t n) noexcept nogil:
@@ -357,19 +366,18 @@ cdef class Edges:
     cdef int64_t[::1] _stamp
     cdef double _per_weight
     cdef bint _counts
-    cdef int64_t _clock
+    cdef int64_t[::1] _clock
 
     def __init__(
         self, double[::1] edge, const double[::1] mean, const double[::1] eta, const double[::1] centre,
         const uintptr_t[::1] address,    # where each voter's Gram column of sums is; 0 where it is not in memory
-        int64_t[::1] stamp,              # OUT when each voter's column was last used
+        int64_t[::1] stamp, int64_t[::1] clock,   # IN/OUT when each voter's column was last used, and the time
         double total_weight, bint counts, double risk, double residual_mean,
     ):
         self._edge, self._mean, self._eta, self._centre = edge, mean, eta, centre
-        self._address, self._stamp = address, stamp
+        self._address, self._stamp, self._clock = address, stamp, clock
         self._per_weight, self._counts = 1.0 / total_weight, counts
         self.risk, self.residual_mean = risk, residual_mean
-        self._clock = 0
 
     cdef void _move_risk(self, Py_ssize_t j, double delta) noexcept nogil:
         cdef double centre = self._centre[j]
@@ -377,8 +385,8 @@ cdef class Edges:
         cdef double eta = self._eta[j] - centre * (2 * self._mean[j] - centre)
         self.risk -= delta * (2 * own - delta * eta)
         self.residual_mean -= delta * (self._mean[j] - centre)
-        self._clock += 1
-        self._stamp[j] = self._clock
+        self._clock[0] += 1
+        self._stamp[j] = self._clock[0]
 
     cdef void _move_edges(self, Py_ssize_t j, double delta) noexcept nogil:
         cdef double p = delta * self._per_weight, q = delta * self._centre[j]
@@ -395,7 +403,7 @@ cdef class Edges:
 
 
 cdef void _move_all(
-    double* edge, const column_t* column, const double* mean, double p, double q, Py_ssize_t n
+    double* edge, const count_t* column, const double* mean, double p, double q, Py_ssize_t n
 ) noexcept nogil:
     cdef Py_ssize_t i
     for i in range(n):
@@ -403,7 +411,7 @@ cdef void _move_all(
 
 
 cdef void _move_and_rate(
-    double* edge, const column_t* column, const double* mean, double p, double q,
+    double* edge, const count_t* column, const double* mean, double p, double q,
     const double* eta, const double* curvature, const double* inverse, const double* anchor,
     double shrink, double cap, double* decrease, Py_ssize_t n,
 ) noexcept nogil:
@@ -601,28 +609,34 @@ cdef class Rounds:
 
 cdef void _score_block(
     const real_t[:, :] X, const int64_t[::1] feature, const double[::1] cuts, const int64_t[::1] cut_start,
+    const int32_t[::1] place, const int64_t[::1] place_start, const double[::1] low, const double[::1] scale,
     const double[:, ::1] steps, double[:, ::1] out, Py_ssize_t first, Py_ssize_t last,
 ) noexcept nogil:
-    cdef Py_ssize_t s, r, o, n_cuts, cell, n_outputs = out.shape[1]
-    cdef const double* own
+    cdef Py_ssize_t s, r, o, f, cell, n_outputs = out.shape[1]
+    cdef BinIndex index
     for s in range(feature.shape[0]):
-        n_cuts = cut_start[s + 1] - cut_start[s]
-        own = &cuts[0] + cut_start[s]
-        for r in range(first, last):
-            cell = cut_start[s] + 2 * s + _bin(X[r, feature[s]], own, n_cuts)
-            for o in range(n_outputs):
-                out[r, o] += steps[cell, o]
+        f = feature[s]
+        index = _bin_index(cuts, cut_start, place, place_start, low, scale, s)
+        cell = cut_start[s] + s
+        if n_outputs == 1:
+            for r in range(first, last):
+                out[r, 0] += steps[cell + _bin(X[r, f], index), 0]
+        else:
+            for r in range(first, last):
+                for o in range(n_outputs):
+                    out[r, o] += steps[cell + _bin(X[r, f], index), o]
 
 
 def score_rows(
     const real_t[:, :] X,            # IN  (m, d), any strides
     const int64_t[::1] feature,      # IN  features with a step function
-    const double[::1] cuts,          # IN  their cuts
-    const int64_t[::1] cut_start,    # IN
+    const double[::1] cuts, const int64_t[::1] cut_start, const int32_t[::1] place, const int64_t[::1] place_start,
+    const double[::1] low, const double[::1] scale,   # IN  a `BinIndex` of bins.py, of the step functions
     const double[:, ::1] steps,      # IN  (cuts + 2 per step function, outputs) value in each bin, then when missing
     double[:, ::1] out,              # IN/OUT (m, outputs), filled with the intercept by the caller
     int n_threads,
 ):
-    cdef Py_ssize_t b, m = X.shape[0], n_blocks = (m + ROW_BLOCK - 1) // ROW_BLOCK
+    cdef Py_ssize_t b, m = X.shape[0], step = _rows_of_block(X.shape[1]), n_blocks = (m + step - 1) // step
     for b in prange(n_blocks, nogil=True, schedule="static", num_threads=n_threads):
-        _score_block(X, feature, cuts, cut_start, steps, out, b * ROW_BLOCK, min(m, (b + 1) * ROW_BLOCK))
+        _score_block(X, feature, cuts, cut_start, place, place_start, low, scale, steps, out,
+                     b * step, min(m, (b + 1) * step))

@@ -267,7 +267,7 @@ class _Rows:
         self.edge = self.first_edge.copy()
         self.kernel = _core.Edges(
             self.edge, self.mean, self.eta, centre, self.cache.address, self.cache.stamp,
-            total, self.cache.counts, self.first_risk, self.first_residual_mean,
+            self.cache.clock, total, self.cache.counts, self.first_risk, self.first_residual_mean,
         )  # fmt: skip
 
     def set_weights(self, weight: np.ndarray) -> None:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import _core
+from .bins import BinIndex, bin_index
 from .frames import FrameSchema, to_matrix
 from .stumps import LEVEL, MISSING, THRESHOLD
 from .threads import resolve_threads
@@ -131,13 +132,13 @@ class Ensemble:
         steps = self._steps
         shapes = []
         for s, feature in enumerate(steps.feature.tolist()):
-            first, last = steps.cut_start[s : s + 2]
-            values = steps.value[first + 2 * s : last + 2 * s + 2]
+            first, last = steps.index.cut_start[s : s + 2]
+            values = steps.value[first + s : last + s + 1]
             if self.weight.ndim == 1:
                 values = values[:, 0]
             levels = self.categories.get(feature)
             if levels is None:
-                shapes.append(ShapeFunction(feature, steps.cuts[first:last], None, values[:-1], values[-1]))
+                shapes.append(ShapeFunction(feature, steps.index.cuts[first : last - 1], None, values[:-1], values[-1]))
             else:
                 shapes.append(ShapeFunction(feature, np.empty(0), levels, np.roll(values[:-1], -1, 0), values[-1]))
         return shapes
@@ -154,7 +155,7 @@ class Ensemble:
         scores = np.empty((len(X), self.n_outputs))
         scores[:] = self.intercept
         n_threads = 1 if len(X) * len(steps.feature) < CELLS_FOR_THREADS else resolve_threads(n_jobs)
-        _core.score_rows(X, steps.feature, steps.cuts, steps.cut_start, steps.value, scores, n_threads)
+        _core.score_rows(X, steps.feature, *steps.index, steps.value, scores, n_threads)
         return scores[:, 0] if self.weight.ndim == 1 else scores
 
     def _label(self, scores: np.ndarray) -> np.ndarray:
@@ -191,9 +192,8 @@ class Ensemble:
             values.append(np.vstack([value - is_missing, is_missing]))
         return _Steps(
             feature=features,
-            cuts=np.concatenate([*cuts, np.zeros(1)]),  # never empty, for the kernels
-            cut_start=np.concatenate([[0], np.cumsum([len(cut) for cut in cuts], dtype=np.int64)]).astype(np.int64),
-            value=np.ascontiguousarray(np.vstack([*values, np.zeros((1, weight.shape[1]))])),
+            index=bin_index(cuts),
+            value=np.vstack([*values, np.zeros((1, weight.shape[1]))]),  # never empty, for the kernels
         )
 
     def _threshold_steps(self, own: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -213,8 +213,7 @@ class _Steps(NamedTuple):
     """Step functions, one after another, as the kernel wants them."""
 
     feature: np.ndarray
-    cuts: np.ndarray
-    cut_start: np.ndarray
+    index: BinIndex
     value: np.ndarray  # a row per bin: below the first cut, ..., above the last, missing
 
 

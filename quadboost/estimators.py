@@ -127,7 +127,7 @@ class _QuadBoost(BaseEstimator):
                     feature, votes = self._stumps.votes(voter)
                     delta = (total - weight[output].get(voter, 0.0)) * self._target_scale[output]
                     weight[output][voter] = total
-                    scores[:, output] += delta * (votes[codes[feature]] - trace.centre[voter])
+                    scores[:, output] += delta * (votes[codes[:, feature]] - trace.centre[voter])
             yield scores.copy() if self.ensemble_.weight.ndim == 2 else scores[:, 0].copy()
 
     def _options(self) -> Options:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+WEIGHT_BITS = 51  # twice the sum of all weights is an exact double
 SUM_BITS = 61  # |2 * sum| stays below 2**63
 PRODUCT_BITS = 53  # weight * value is an exact double where the weight is a whole number
 
@@ -32,3 +33,13 @@ def fixed_point(value: np.ndarray, weight: np.ndarray | None = None) -> tuple[np
     if weight is not None:
         scaled = np.rint(scaled * weight)
     return scaled.astype(np.int64), float(np.ldexp(1.0, -bits))
+
+
+def rounded_weights(weight: np.ndarray) -> np.ndarray:
+    """Weights rounded to a common grid, so fine that it hardly matters and so coarse that all their sums are exact.
+
+    Whole numbers stay as they are.
+    """
+    total = float(weight.sum()) * (1.0 + 1e-9)
+    bits = WEIGHT_BITS - np.frexp(total)[1]
+    return np.ldexp(np.rint(np.ldexp(weight, bits)), -bits)

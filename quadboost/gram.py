@@ -1,46 +1,50 @@
 """Columns of the Gram matrix of the voters, made when they are first asked for and kept within a budget.
 
-A source makes columns of sums over rows of weight * h_i * h_j, a unit at a time: all voters of a feature
-where their columns come from the same counts, else a single voter. A `GramCache` keeps what was made.
-The booster sees only the cache: which family of voters is behind it makes no difference there.
+A source makes a column: the sums over rows of weight * h_i * h_j for one voter j and every voter i. A
+`GramCache` keeps what was made. The booster sees only the cache: which family of voters is behind it makes
+no difference there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from bisect import bisect_left, insort
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from . import _core
-from .stumps import Stumps
+from .stumps import LEVEL, MISSING, THRESHOLD, Stumps
 
-COUNTS_LIMIT = 1 << 30  # rows, up to which sums of votes and their doubles fit in 32 bits
+COUNTS_LIMIT = 1 << 30  # rows, up to which counts and their doubles fit in 32 bits
+CELLS_FOR_THREADS = 1_000_000  # codes counted, below which a second thread costs more than it brings
+
+Known = tuple[int, np.ndarray]  # a voter and its column
 
 
 class GramSource(Protocol):
     """Makes the Gram columns of one family of voters on one set of rows."""
 
-    unit_start: np.ndarray  # (units + 1,) voters of a unit are made together
-    dtype: np.dtype  # int32 for plain counts, float64 for weighted sums
+    dtype: np.dtype  # int32 for plain counts, float64 otherwise
 
     @property
     def n_voters(self) -> int: ...
 
-    def make(self, unit: int, known: Mapping[int, np.ndarray]) -> np.ndarray:
-        """Columns of the unit's voters, one a row; `known` has units made before (the matrix is symmetric)."""
+    def make(self, voter: int, before: Known | None, after: Known | None) -> np.ndarray:
+        """The column of a voter, given those of its nearest neighbours that are known."""
         ...
 
 
 class GramCache:
-    """Gram columns of a source, within `cache_bytes`; the units used longest ago make room.
+    """Gram columns of a source, within `cache_bytes`; those used longest ago make room.
 
     Attributes
     ----------
     address : uintp array of shape (K,)
         Where each voter's column is in memory, 0 where it is not.
-    stamp : int64 array of shape (K,)
-        When each column was last used, written by the kernels.
+    stamp, clock : int64 arrays of shape (K,) and (1,)
+        When each column was last used, and the time; the kernels write both.
     """
 
     def __init__(self, source: GramSource, cache_bytes: int) -> None:
@@ -48,8 +52,11 @@ class GramCache:
         self.cache_bytes = cache_bytes
         self.address = np.zeros(source.n_voters, dtype=np.uintp)
         self.stamp = np.zeros(source.n_voters, dtype=np.int64)
-        self._units: dict[int, np.ndarray] = {}
-        self._bytes = 0
+        self.clock = np.zeros(1, dtype=np.int64)
+        self._columns: dict[int, np.ndarray] = {}
+        self._order: list[int] = []  # the voters whose columns are here
+        column_bytes = max(1, source.n_voters * source.dtype.itemsize)
+        self._most = max(2, cache_bytes // column_bytes)  # columns; a round of validation needs its own cache
 
     @property
     def counts(self) -> bool:
@@ -57,144 +64,126 @@ class GramCache:
 
     def column(self, voter: int) -> np.ndarray:
         """The column of one voter: sums over rows of weight * h_i * h_voter for every voter i."""
-        unit = int(np.searchsorted(self.source.unit_start, voter, side="right")) - 1
-        first, last = self.source.unit_start[unit : unit + 2]
-        if unit not in self._units:
-            size = int(last - first) * self.source.n_voters * self.source.dtype.itemsize
-            self._make_room(size)
-            made = self.source.make(unit, self._units)
-            self._units[unit] = made
-            self._bytes += size
-            self.address[first:last] = made.ctypes.data + np.arange(last - first, dtype=np.uintp) * np.uintp(
-                made.strides[0]
-            )
-        return self._units[unit][voter - first]
+        column = self._columns.get(voter)
+        if column is None:
+            self._make_room()
+            column = self.source.make(voter, *self._neighbours(voter))
+            self._columns[voter] = column
+            insort(self._order, voter)
+            self.address[voter] = column.ctypes.data
+        self.clock += 1
+        self.stamp[voter] = self.clock[0]
+        return column
 
-    def _make_room(self, size: int) -> None:
-        starts = self.source.unit_start
-        while self._units and self._bytes + size > self.cache_bytes:
-            oldest = min(self._units, key=lambda u: int(self.stamp[starts[u] : starts[u + 1]].max()))
-            self._bytes -= self._units.pop(oldest).nbytes
-            self.address[starts[oldest] : starts[oldest + 1]] = 0
+    def _neighbours(self, voter: int) -> tuple[Known | None, Known | None]:
+        place = bisect_left(self._order, voter)
+        before = self._order[place - 1] if place else None
+        after = self._order[place] if place < len(self._order) else None
+        return (
+            None if before is None else (before, self._columns[before]),
+            None if after is None else (after, self._columns[after]),
+        )
+
+    def _make_room(self) -> None:
+        if len(self._order) < self._most:
+            return
+        voters = np.array(self._order)
+        n_kept = self._most - 1 - self._most // 8  # several at a time, or every new column would search for the oldest
+        oldest = voters[np.argsort(self.stamp[voters], kind="stable")[: len(voters) - n_kept]]
+        for voter in oldest.tolist():
+            del self._columns[voter]
+        self.address[oldest] = 0
+        self._order = sorted(self._columns)
 
 
-class _StumpSource:
-    """What sources over coded rows share: the layout of bins and voters, weights as integers, scratch memory."""
+class _SortedRows(NamedTuple):
+    """Rows in the order of one feature's bins."""
 
-    def __init__(self, stumps: Stumps, m: int, mass: np.ndarray | None, scale: float, n_threads: int) -> None:
-        self.stumps = stumps
-        self.mass = mass
-        self.scale = scale
-        self.n_threads = n_threads
-        self.unit_start = np.arange(stumps.n_voters + 1, dtype=np.int64)
-        counts = mass is None and m < COUNTS_LIMIT
+    order: np.ndarray
+    bin_end: np.ndarray
+    present: np.ndarray  # the column of a voter that says +1 wherever the feature is not missing
+
+
+class StumpGram:
+    """Columns of stumps, from joint counts of bins.
+
+    Two stumps of a feature differ only on the rows between their thresholds. So a column is that of the nearest
+    known threshold plus the joint counts of those rows with every bin of every feature; no column is far, for
+    the constants are known too.
+    """
+
+    def __init__(
+        self,
+        stumps: Stumps,
+        codes: np.ndarray,
+        weight: np.ndarray | None,
+        voter_sum: np.ndarray,
+        sort_bytes: int,
+        n_threads: int,
+    ) -> None:
+        """`weight` is as `exact.rounded_weights` gives it; `sort_bytes` is for rows sorted by a feature."""
+        counts = weight is None and len(codes) < COUNTS_LIMIT
         self.dtype = np.dtype(np.int32 if counts else np.float64)
-        self.count_dtype = np.dtype(np.int32 if counts else np.int64)
+        self.stumps = stumps
+        self.codes = codes
+        self.weight = weight if counts or weight is not None else np.ones(len(codes))
+        self.voter_sum = voter_sum.astype(self.dtype)
+        self.n_threads = n_threads
+        self._sorted: OrderedDict[int, _SortedRows] = OrderedDict()
+        self._most_sorted = max(1, sort_bytes // (4 * len(codes) + self.voter_sum.nbytes))
 
     @property
     def n_voters(self) -> int:
         return self.stumps.n_voters
 
-    @property
-    def _layout(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return self.stumps.bin_start, self.stumps.voter_start, self.stumps.is_level
+    def make(self, voter: int, before: Known | None, after: Known | None) -> np.ndarray:
+        feature, kind, position = self.stumps.locate(voter)
+        rows = self._sort(feature)
+        if kind == MISSING:
+            return self.voter_sum - 2 * rows.present
+        if kind == LEVEL:
+            return self._add(-rows.present, rows, position, position + 1, 2)
+        first_voter = int(self.stumps.voter_start[feature])
+        low, low_column = (before[0] - first_voter, before[1]) if before and before[0] >= first_voter else (-1, None)
+        high, high_column = int(self.stumps.n_cuts[feature]), None
+        if after and after[0] < first_voter + high:
+            high, high_column = after[0] - first_voter, after[1]
+        ends = rows.bin_end
+        if ends[position] - (ends[low] if low >= 0 else 0) <= ends[high] - ends[position]:
+            base = rows.present if low_column is None else low_column
+            return self._add(base.copy(), rows, low, position, -2)
+        base = -rows.present if high_column is None else high_column.copy()
+        return self._add(base, rows, position, high, 2)
 
-    def _scratch(self, size: int) -> np.ndarray:
-        return np.empty((self.n_threads, size), dtype=self.count_dtype)
+    def _add(self, column: np.ndarray, rows: _SortedRows, low: int, high: int, factor: int) -> np.ndarray:
+        """Add factor times the products with a voter that is 1 in the bins low + 1 .. high and 0 elsewhere."""
+        first = int(rows.bin_end[low]) if low >= 0 else 0
+        self._add_rows(column, rows.order[first : int(rows.bin_end[high])], factor)
+        return column
 
-    def _sums(self, counts: np.ndarray) -> np.ndarray:
-        """From what the kernels count to sums of weights."""
-        return counts if self.dtype == counts.dtype else counts * self.scale
+    def _add_rows(self, column: np.ndarray, rows: np.ndarray, factor: int) -> None:
+        n_threads = 1 if rows.size * self.codes.shape[1] < CELLS_FOR_THREADS else self.n_threads
+        bins = np.empty((n_threads, self.stumps.bin_start[-1]), dtype=self.dtype)
+        _core.count_rows(self.codes, self.weight, rows, self.stumps.bin_start, bins, n_threads)
+        _core.add_voter_sums(bins[0], *self.stumps.layout, factor, column)
 
-    def _weigh(self, votes: np.ndarray) -> np.ndarray:
-        votes = votes.astype(self.count_dtype, copy=False)
-        return votes if self.mass is None else votes * self.mass
-
-
-class BinnedGram(_StumpSource):
-    """Joint counts of binned features: one pass over the rows per feature gives the columns of all its voters."""
-
-    def __init__(
-        self, stumps: Stumps, codes: np.ndarray, mass: np.ndarray | None, scale: float, n_threads: int
-    ) -> None:
-        super().__init__(stumps, codes.shape[1], mass, scale, n_threads)
-        self.codes = codes
-        self._voting = np.flatnonzero(np.diff(stumps.voter_start))
-        self.unit_start = np.append(stumps.voter_start[self._voting], stumps.n_voters)
-
-    def make(self, unit: int, known: Mapping[int, np.ndarray]) -> np.ndarray:
-        start = self.unit_start
-        out = np.empty((start[unit + 1] - start[unit], self.n_voters), dtype=self.count_dtype)
-        new = [u for u in range(len(self._voting)) if u not in known]
-        bins = int(np.diff(self.stumps.bin_start).max())
-        _core.joint_block(
-            self.codes, self.mass, self._voting[unit], self._voting[new], *self._layout,
-            self._scratch((bins + 3) * bins), out, self.n_threads,
-        )  # fmt: skip
-        made = self._sums(out)
-        for u, block in known.items():
-            made[:, start[u] : start[u + 1]] = block[:, start[unit] : start[unit + 1]].T
-        return made
-
-
-class ScannedGram(_StumpSource):
-    """A column a pass over binned rows: for so many voters that a feature's columns do not fit in memory."""
-
-    def __init__(
-        self, stumps: Stumps, codes: np.ndarray, mass: np.ndarray | None, scale: float, n_threads: int
-    ) -> None:
-        super().__init__(stumps, codes.shape[1], mass, scale, n_threads)
-        self.codes = codes
-
-    def make(self, unit: int, known: Mapping[int, np.ndarray]) -> np.ndarray:
-        feature, votes = self.stumps.votes(unit)
-        out = np.empty((1, self.n_voters), dtype=self.count_dtype)
-        bins = int(np.diff(self.stumps.bin_start).max())
-        _core.scan_column(
-            self.codes, self._weigh(votes[self.codes[feature]]), *self._layout, self._scratch(bins), out[0],
-            self.n_threads,
-        )  # fmt: skip
-        return self._sums(out)
-
-
-class PresortedGram(_StumpSource):
-    """A column a scan over presorted rows: any number of thresholds, up to every midpoint of distinct values."""
-
-    def __init__(
-        self, stumps: Stumps, codes: np.ndarray, mass: np.ndarray | None, scale: float, n_threads: int
-    ) -> None:
-        super().__init__(stumps, codes.shape[1], mass, scale, n_threads)
-        self.order = np.empty(codes.shape, dtype=np.int32)
-        self.bin_end = np.empty(stumps.bin_start[-1], dtype=np.int64)
-        for f, row in enumerate(codes):
-            first, last = stumps.bin_start[f : f + 2]
-            self.order[f] = np.argsort(row, kind="stable")
-            self.bin_end[first:last] = np.cumsum(np.bincount(row, minlength=last - first))
-
-    def make(self, unit: int, known: Mapping[int, np.ndarray]) -> np.ndarray:
-        feature, votes = self.stumps.votes(unit)
-        first, last = self.stumps.bin_start[feature : feature + 2]
-        by_row = np.empty(self.order.shape[1], dtype=np.int32)
-        by_row[self.order[feature]] = np.repeat(votes, np.diff(self.bin_end[first:last], prepend=0))
-        out = np.empty((1, self.n_voters), dtype=self.count_dtype)
-        _core.presorted_column(
-            self.order, self.bin_end, self._weigh(by_row), *self._layout,
-            self._scratch(int(np.diff(self.stumps.bin_start).max())), out[0], self.n_threads,
-        )  # fmt: skip
-        return self._sums(out)
-
-
-def stump_gram(
-    stumps: Stumps, codes: np.ndarray, mass: np.ndarray | None, scale: float, cache_bytes: int, n_threads: int
-) -> GramCache:
-    """The source of columns that suits the number of bins and of voters."""
-    if codes.dtype == np.uint32:
-        source: GramSource = PresortedGram(stumps, codes, mass, scale, n_threads)
-    elif stumps.n_voters**2 * (4 if mass is None else 8) <= cache_bytes:
-        source = BinnedGram(stumps, codes, mass, scale, n_threads)
-    else:
-        source = ScannedGram(stumps, codes, mass, scale, n_threads)
-    return GramCache(source, cache_bytes)
+    def _sort(self, feature: int) -> _SortedRows:
+        if feature in self._sorted:
+            self._sorted.move_to_end(feature)
+            return self._sorted[feature]
+        if len(self._sorted) >= self._most_sorted:
+            self._sorted.popitem(last=False)
+        m, n_bins = len(self.codes), int(self.stumps.n_cuts[feature]) + 2
+        n_threads = 1 if m < CELLS_FOR_THREADS else self.n_threads
+        order, bin_end = np.empty(m, dtype=np.int32), np.empty(n_bins, dtype=np.int64)
+        count, own = np.empty((n_threads, n_bins), dtype=np.int64), np.empty(m, dtype=self.codes.dtype)
+        _core.sort_rows(self.codes, feature, count, own, bin_end, order, n_threads)
+        present = self.voter_sum
+        if bin_end[-2] < m:
+            present = present.copy()
+            self._add_rows(present, order[bin_end[-2] :], -1)
+        self._sorted[feature] = _SortedRows(order, bin_end, present)
+        return self._sorted[feature]
 
 
 class MatrixGram:
@@ -204,17 +193,16 @@ class MatrixGram:
         self.H = H
         self.weight = weight
         self.n_threads = n_threads
-        self.unit_start = np.arange(H.shape[1] + 1, dtype=np.int64)
         self.dtype = np.dtype(np.float64)
 
     @property
     def n_voters(self) -> int:
         return self.H.shape[1]
 
-    def make(self, unit: int, known: Mapping[int, np.ndarray]) -> np.ndarray:
-        value = self.H[:, unit] if self.weight is None else self.H[:, unit] * self.weight
-        out = np.empty((1, self.n_voters))
-        _core.matrix_products(self.H, value, out[0], self.n_threads)
+    def make(self, voter: int, before: Known | None, after: Known | None) -> np.ndarray:
+        value = self.H[:, voter] if self.weight is None else self.H[:, voter] * self.weight
+        out = np.empty(self.n_voters)
+        _core.matrix_products(self.H, value, out, self.n_threads)
         return out
 
 
@@ -223,15 +211,14 @@ class SummedGram:
 
     def __init__(self, terms: Sequence[tuple[int, GramCache]]) -> None:
         self.terms = terms
-        self.unit_start = np.arange(self.n_voters + 1, dtype=np.int64)
         self.dtype = np.result_type(*(cache.source.dtype for _, cache in terms))
 
     @property
     def n_voters(self) -> int:
         return self.terms[0][1].source.n_voters
 
-    def make(self, unit: int, known: Mapping[int, np.ndarray]) -> np.ndarray:
-        total = np.zeros((1, self.n_voters), dtype=self.dtype)
+    def make(self, voter: int, before: Known | None, after: Known | None) -> np.ndarray:
+        total = np.zeros(self.n_voters, dtype=self.dtype)
         for sign, cache in self.terms:
-            total += sign * cache.column(unit)
+            total += sign * cache.column(voter)
         return total

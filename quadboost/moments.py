@@ -10,11 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from . import _core
-from .exact import fixed_point
-from .gram import GramCache, MatrixGram, SummedGram, stump_gram
+from .exact import fixed_point, rounded_weights
+from .gram import GramCache, MatrixGram, StumpGram, SummedGram
 from .stumps import Stumps
 
 DEFAULT_CACHE_BYTES = 1 << 30
+SHARE_FOR_SORTING = 4  # one part in four of the memory is for sorted rows, the rest for Gram columns
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ def stump_moments(
     Parameters
     ----------
     stumps : Stumps
-    codes : array of shape (d, m)
+    codes : array of shape (m, d)
         `stumps.code(X)`.
     y : array of shape (m,) or (m, n_outputs)
     weight : array of shape (m,), optional
@@ -109,39 +110,40 @@ def stump_moments(
     cache_bytes : int
         Memory for Gram columns.
     """
-    y = y.reshape(len(y), -1)
-    m = len(y)
-    mass, scale = (None, 1.0) if weight is None else fixed_point(np.ones(m), weight)
-    ones = np.ones(m, dtype=np.int64) if mass is None else mass
+    y = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+    mass = np.ones(len(y)) if weight is None else rounded_weights(weight)
 
     def sums(value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Sums of an integer value per bin and per voter."""
-        bins = np.zeros(stumps.bin_start[-1], dtype=np.int64)
+        """Sums of a value per bin and per voter."""
+        bins = np.zeros(stumps.bin_start[-1], dtype=value.dtype)
         _core.bin_sums(codes, value, stumps.bin_start, bins, n_threads)
-        voters = np.empty(stumps.n_voters, dtype=np.int64)
-        _core.voter_sums(bins, stumps.bin_start, stumps.voter_start, stumps.is_level, voters)
+        voters = np.zeros(stumps.n_voters, dtype=value.dtype)
+        _core.add_voter_sums(bins, *stumps.layout, 1, voters)
         return bins, voters
 
-    bins, voter_sum = sums(ones)
+    bins, voter_sum = sums(mass)
     products, target_sum, target_square = [], [], []
-    for target in np.asarray(y, dtype=np.float64).T:
-        value, value_scale = fixed_point(target, weight)
+    for target in y.T:
+        value, scale = fixed_point(target, weight)
         square, square_scale = fixed_point(target * target, weight)
-        products.append(sums(value)[1] * value_scale)
-        target_sum.append(value.sum() * value_scale)
+        products.append(sums(value)[1] * scale)
+        target_sum.append(value.sum() * scale)
         target_square.append(square.sum() * square_scale)
+    source = StumpGram(
+        stumps, codes, None if weight is None else mass, voter_sum, cache_bytes // SHARE_FOR_SORTING, n_threads
+    )
     return Moments(
-        total_weight=float(ones.sum() * scale),
-        voter_sum=voter_sum * scale,
-        voter_square=_present(stumps, bins, int(ones.sum())) * scale,
+        total_weight=float(mass.sum()),
+        voter_sum=voter_sum,
+        voter_square=_present(stumps, bins, float(mass.sum())),
         target_sum=np.array(target_sum),
         target_square=np.array(target_square),
         product_sum=np.column_stack(products),
-        gram=stump_gram(stumps, codes, mass, scale, cache_bytes, n_threads),
+        gram=GramCache(source, cache_bytes - cache_bytes // SHARE_FOR_SORTING),
     )
 
 
-def _present(stumps: Stumps, bins: np.ndarray, total: int) -> np.ndarray:
+def _present(stumps: Stumps, bins: np.ndarray, total: float) -> np.ndarray:
     """Where a voter does not abstain: rows with a value, or every row for an "is missing" voter."""
     missing = bins[stumps.bin_start[1:] - 1]
     square = np.repeat(total - missing, np.diff(stumps.voter_start))

@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from . import _core
+from .bins import bin_index, starts
 from .checks import at_least, one_of
 from .exact import fixed_point
 
@@ -56,11 +57,16 @@ class Stumps:
     @cached_property
     def bin_start(self) -> np.ndarray:
         """Where each feature's bins begin: one more than its cuts, and one for missing values."""
-        return _starts(self.n_cuts + 2)
+        return starts(self.n_cuts + 2)
 
     @cached_property
     def voter_start(self) -> np.ndarray:
-        return _starts(self.n_cuts + self.has_missing)
+        return starts(self.n_cuts + self.has_missing)
+
+    @property
+    def layout(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """What the kernels need to know to go from bins to voters."""
+        return self.bin_start, self.voter_start, self.is_level
 
     def describe(self, voter: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Feature, kind and threshold (of a level voter: the level's number) of the given voters."""
@@ -68,34 +74,37 @@ class Stumps:
         position = voter - self.voter_start[feature]
         kind = np.where(self.is_level[feature], LEVEL, THRESHOLD)
         kind[position == self.n_cuts[feature]] = MISSING
-        cut = np.concatenate([*self.cuts, np.zeros(1)])[_starts(self.n_cuts)[feature] + position]
+        cut = np.concatenate([*self.cuts, np.zeros(1)])[starts(self.n_cuts)[feature] + position]
         threshold = np.select([kind == THRESHOLD, kind == LEVEL], [cut, position.astype(float)], 0.0)
         return feature.astype(np.int32), kind.astype(np.uint8), threshold
 
-    def votes(self, voter: int) -> tuple[int, np.ndarray]:
-        """The voter's feature, and its output (-1, 0 or +1) in each of the feature's bins."""
+    def locate(self, voter: int) -> tuple[int, int, int]:
+        """The voter's feature, its kind, and its position among the feature's voters."""
         feature = int(np.searchsorted(self.voter_start, voter, side="right")) - 1
         position = voter - int(self.voter_start[feature])
-        n_cuts = int(self.n_cuts[feature])
-        votes = np.full(n_cuts + 2, -1, dtype=np.int32)
-        if position == n_cuts:
-            votes[-1] = 1
-            return feature, votes
-        if self.is_level[feature]:
+        if position == self.n_cuts[feature]:
+            return feature, MISSING, position
+        return feature, LEVEL if self.is_level[feature] else THRESHOLD, position
+
+    def votes(self, voter: int) -> tuple[int, np.ndarray]:
+        """The voter's feature, and its output (-1, 0 or +1) in each of the feature's bins."""
+        feature, kind, position = self.locate(voter)
+        votes = np.full(int(self.n_cuts[feature]) + 2, -1, dtype=np.int32)
+        votes[-1] = 1 if kind == MISSING else 0
+        if kind == LEVEL:
             votes[position + 1] = 1
-        else:
-            votes[position + 1 :] = 1
-        votes[-1] = 0
+        elif kind == THRESHOLD:
+            votes[position + 1 : -1] = 1
         return feature, votes
 
     def code(self, X: np.ndarray, n_threads: int = 1) -> np.ndarray:
-        """The bin of every value of X, feature by feature: small integers of shape (d, m)."""
+        """The bin of every value of X, as small integers."""
         m, d = X.shape
-        codes = np.empty((d, m), dtype=self._code_dtype(X))
-        cuts = np.concatenate([*self.cuts, np.zeros(1)])
+        codes = np.empty((m, d), dtype=self._code_dtype(X))
+        index = bin_index(self.cuts)
         step = max(1, CELLS_AT_A_TIME // max(d, 1))
         for first in range(0, m, step):
-            _core.code_rows(X, cuts, _starts(self.n_cuts), codes, first, min(m, first + step), n_threads)
+            _core.code_rows(X, *index, codes, first, min(m, first + step), n_threads)
         return codes
 
     def _code_dtype(self, X: np.ndarray) -> type[np.unsignedinteger]:
@@ -220,7 +229,7 @@ def _quantile_bins(cumulative: np.ndarray, n_bins: int) -> np.ndarray:
 
 
 def _heavy_values(mass: np.ndarray, n_bins: int) -> np.ndarray:
-    """The values that outweigh a fair bin of what the other values share, as far as there are bins for them."""
+    """The values that outweigh a fair bin of what the other values share; none if there are not bins for all."""
     heavy = np.empty(0, dtype=np.int64)
     light_mass = int(mass.sum())
     while True:
@@ -229,9 +238,8 @@ def _heavy_values(mass: np.ndarray, n_bins: int) -> np.ndarray:
             break
         heavy = more
         light_mass = int(mass.sum()) - int(mass[heavy].sum())
-    while len(heavy) + len(_light_runs(heavy, len(mass))) > n_bins:
-        heavy = np.delete(heavy, np.argmin(mass[heavy]))
-    return heavy
+    enough = len(heavy) + len(_light_runs(heavy, len(mass))) <= n_bins
+    return heavy if enough else heavy[:0]
 
 
 def _light_runs(heavy: np.ndarray, n_values: int) -> list[tuple[int, int]]:
@@ -240,6 +248,3 @@ def _light_runs(heavy: np.ndarray, n_values: int) -> list[tuple[int, int]]:
     last = np.append(heavy, n_values)
     return [(int(a), int(b)) for a, b in zip(first, last, strict=True) if a < b]
 
-
-def _starts(counts: np.ndarray) -> np.ndarray:
-    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts, dtype=np.int64)])

@@ -131,7 +131,7 @@ def _importance(stumps: Stumps, codes: np.ndarray, weight: np.ndarray | None, vo
     features = np.searchsorted(stumps.voter_start, active, side="right") - 1
     for feature in np.unique(features).tolist():
         n_bins = int(stumps.n_cuts[feature]) + 2
-        share = np.bincount(codes[feature], weights=weight, minlength=n_bins)
+        share = np.bincount(codes[:, feature], weights=weight, minlength=n_bins)
         share = share / share.sum()
         values = np.zeros((n_bins, voter_weight.shape[1]))
         for voter in active[features == feature].tolist():
