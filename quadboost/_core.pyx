@@ -106,37 +106,91 @@ cdef inline Py_ssize_t _bin(double x, BinIndex index) noexcept nogil:
     return b if x == x else index.n_cuts + 1
 
 
-def spread_cuts(
-    const int64_t[::1] cumulative,   # IN  (n + 1) mass of the values before each value
-    Py_ssize_t first, Py_ssize_t last, Py_ssize_t n_bins,
-    int64_t[::1] out,                # OUT (n_bins - 1) the last value of every bin but the last
-):
-    """Divide the values first..last into at most n_bins bins of nearly equal mass; returns how many cuts.
-
-    Each bin ends at the boundary nearest to its fair share of what is left, so that a value
-    heavier than a bin costs one bin and not the bins that it covers.
-    """
-    cdef Py_ssize_t start = first, low, high, middle, k = 0
-    cdef double target
-    while n_bins > 1 and last - start > 1:
-        if last - start <= n_bins:
-            low = start + 1
+cdef inline Py_ssize_t _first_at_least(const int64_t[::1] values, int64_t wanted) noexcept nogil:
+    """The first place of an ascending array whose value is not below the wanted one."""
+    cdef Py_ssize_t low = 0, high = values.shape[0], middle
+    while low < high:
+        middle = (low + high) >> 1
+        if values[middle] < wanted:
+            low = middle + 1
         else:
-            target = cumulative[start] + <double> (cumulative[last] - cumulative[start]) / n_bins
-            low, high = start + 1, last - 1
-            while low < high:
-                middle = (low + high) // 2
-                if cumulative[middle] >= target:
-                    high = middle
-                else:
-                    low = middle + 1
-            if low - 1 > start and target - cumulative[low - 1] <= cumulative[low] - target:
-                low -= 1
-        out[k] = low - 1
-        k += 1
-        start = low
-        n_bins -= 1
-    return k
+            high = middle
+    return low
+
+
+cdef Py_ssize_t _furthest_end(
+    const int64_t[::1] before, const int64_t[::1] alone, Py_ssize_t first, int64_t most
+) noexcept nogil:
+    """Where a bin that begins at value `first` must end: at a value that stands alone, or when it has `most` mass."""
+    cdef Py_ssize_t a = _first_at_least(alone, first), end
+    if a < alone.shape[0] and alone[a] == first:
+        return first + 1
+    end = _first_at_least(before, before[first] + most + 1) - 1
+    if a < alone.shape[0]:
+        end = min(end, <Py_ssize_t> alone[a])
+    return max(end, first + 1)
+
+
+cdef Py_ssize_t _furthest_begin(
+    const int64_t[::1] before, const int64_t[::1] alone, Py_ssize_t end, int64_t most
+) noexcept nogil:
+    """Where a bin that ends before value `end` must begin."""
+    cdef Py_ssize_t a = _first_at_least(alone, end) - 1, begin
+    if a >= 0 and alone[a] == end - 1:
+        return end - 1
+    begin = _first_at_least(before, before[end] - most)
+    if a >= 0:
+        begin = max(begin, <Py_ssize_t> alone[a] + 1)
+    return min(begin, end - 1)
+
+
+def quantile_cuts(
+    const int64_t[::1] before,       # IN  (n + 1) mass of the values before each value
+    const int64_t[::1] alone,        # IN  values that have a bin of their own; n_bins must suffice for that
+    Py_ssize_t n_bins,
+    int64_t[::1] latest,             # scratch (n_bins + 1)
+    int64_t[::1] out,                # OUT (n_bins) one past the last value of each bin
+):
+    """Divide values into bins of nearly equal mass; returns how many bins.
+
+    No bin of several values is heavier than it must be; within that, each takes its fair share of what is left.
+    """
+    cdef Py_ssize_t n = before.shape[0] - 1, first, end, b = 0, used = 0, a = 0, shared = n_bins - alone.shape[0]
+    cdef int64_t low = 0, high = before[n], most, mass = before[n]
+    cdef double fair
+    for first in range(alone.shape[0]):
+        mass -= before[alone[first] + 1] - before[alone[first]]
+    with nogil:
+        while low < high:  # the smallest bound on the mass of a bin of several values that n_bins can keep
+            most = low + (high - low) // 2
+            first, used = 0, 0
+            while first < n and used <= n_bins:
+                first = _furthest_end(before, alone, first, most)
+                used += 1
+            if used <= n_bins:
+                high = most
+            else:
+                low = most + 1
+        latest[0] = n  # with b bins left, a bin must reach at least as far as latest[b]
+        for b in range(n_bins):
+            latest[b + 1] = _furthest_begin(before, alone, latest[b], high) if latest[b] > 0 else 0
+        first, b = 0, 0
+        while first < n:
+            end = _furthest_end(before, alone, first, high)
+            if a < alone.shape[0] and alone[a] == first:
+                a += 1
+            else:
+                fair = before[first] + <double> mass / shared if shared > 1 else before[n]
+                used = _first_at_least(before, <int64_t> fair)
+                if used - 1 > first and fair - before[used - 1] <= before[used] - fair:
+                    used -= 1
+                end = min(end, max(used, <Py_ssize_t> latest[n_bins - b - 1], first + 1))
+                mass -= before[end] - before[first]
+                shared -= 1
+            out[b] = end
+            b += 1
+            first = end
+    return b
 
 
 cdef void _code_block(

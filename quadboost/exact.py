@@ -12,6 +12,8 @@ import numpy as np
 WEIGHT_BITS = 51  # twice the sum of all weights is an exact double
 SUM_BITS = 61  # |2 * sum| stays below 2**63
 PRODUCT_BITS = 53  # weight * value is an exact double where the weight is a whole number
+MOST_REPEATS = 1 << 26  # whole weights that add up to more are not taken for repetitions of rows
+SAME_IN_ANY_ORDER = 1.0 + 1e-9  # a sum of weights that is 1, or 1 - 1e-16 in another order of rows: the same scale
 
 
 def fixed_point(value: np.ndarray, weight: np.ndarray | None = None) -> tuple[np.ndarray, float]:
@@ -26,13 +28,17 @@ def fixed_point(value: np.ndarray, weight: np.ndarray | None = None) -> tuple[np
     largest = float(np.max(np.abs(value), initial=0.0))
     if largest == 0.0:
         return np.zeros(len(value), dtype=np.int64), 1.0
-    top, total = (1.0, float(len(value))) if weight is None else (float(weight.max()), float(weight.sum()))
-    total *= 1.0 + 1e-9  # a sum of weights that is 1 in one order of rows and 1 - 1e-16 in another: same scale
-    bits = min(PRODUCT_BITS - np.frexp(largest * top)[1], SUM_BITS - np.frexp(largest * total)[1])
+    shift, top, total = 0, 1.0, float(len(value))
+    if weight is not None:
+        if not are_repeats(weight):  # their scale means nothing, and should cost no precision
+            shift = _exponent(float(weight.max()))
+            weight = np.ldexp(weight, -shift)
+        top, total = float(weight.max()), float(weight.sum()) * SAME_IN_ANY_ORDER
+    bits = min(PRODUCT_BITS - _exponent(top), SUM_BITS - _exponent(total)) - _exponent(largest)
     scaled = np.rint(np.ldexp(value, bits))
     if weight is not None:
         scaled = np.rint(scaled * weight)
-    return scaled.astype(np.int64), float(np.ldexp(1.0, -bits))
+    return scaled.astype(np.int64), float(np.ldexp(1.0, shift - bits))
 
 
 def rounded_weights(weight: np.ndarray) -> np.ndarray:
@@ -40,6 +46,15 @@ def rounded_weights(weight: np.ndarray) -> np.ndarray:
 
     Whole numbers stay as they are.
     """
-    total = float(weight.sum()) * (1.0 + 1e-9)
-    bits = WEIGHT_BITS - np.frexp(total)[1]
+    bits = WEIGHT_BITS - _exponent(float(weight.sum()) * SAME_IN_ANY_ORDER)
     return np.ldexp(np.rint(np.ldexp(weight, bits)), -bits)
+
+
+def are_repeats(weight: np.ndarray) -> bool:
+    """Whether weights can be taken for numbers of equal rows."""
+    return bool(weight.sum() <= MOST_REPEATS and np.all(weight == np.rint(weight)))
+
+
+def _exponent(x: float) -> int:
+    """The least e with x < 2**e."""
+    return int(np.frexp(x)[1])

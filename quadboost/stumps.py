@@ -144,7 +144,8 @@ def candidate_stumps(
     from joblib import Parallel, delayed
 
     check_thresholds(thresholds, spacing)
-    mass = None if weight is None else fixed_point(np.ones(len(weight)), weight)[0]
+    # However light a row is beside the others, it counts for something.
+    mass = None if weight is None else np.maximum(fixed_point(np.ones(len(weight)), weight)[0], 1)
     n_levels = n_levels or {}
     chosen = Parallel(n_jobs=n_threads, prefer="threads")(
         delayed(_cuts_of_feature)(f, X[:, f], mass, thresholds, spacing, n_levels.get(f)) for f in range(X.shape[1])
@@ -204,47 +205,19 @@ def _midpoints(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     return np.where((low <= middle) & (middle < high), middle, low)
 
 
-def _quantile_bins(cumulative: np.ndarray, n_bins: int) -> np.ndarray:
-    """The last value of every bin but the last, for at most n_bins bins of nearly equal mass.
+def _quantile_bins(before: np.ndarray, n_bins: int) -> np.ndarray:
+    """The last value of every bin but the last, for n_bins bins of nearly equal mass.
 
-    A value that alone outweighs a bin gets a bin of its own, and the others are spread over the rest of
-    the mass: plain quantiles waste nearly all their thresholds on a column that is mostly zeros.
+    A value that alone outweighs a fair bin gets a bin of its own, if there are enough for all of them, and the
+    others are spread over the rest of the mass: plain quantiles waste nearly all their thresholds on a column
+    that is mostly zeros.
     """
-    cumulative = np.ascontiguousarray(cumulative, dtype=np.int64)
-    heavy = _heavy_values(np.diff(cumulative), n_bins)
-    runs = _light_runs(heavy, len(cumulative) - 1)
-    bins_left = n_bins - len(heavy)
-    mass_left = sum(cumulative[last] - cumulative[first] for first, last in runs)
-    last_of_bin = [np.column_stack([heavy - 1, heavy]).ravel()]
-    for i, (first, last) in enumerate(runs):
-        mass = cumulative[last] - cumulative[first]
-        share = round(bins_left * (float(mass) / float(mass_left)))
-        share = max(1, min(share, bins_left - (len(runs) - 1 - i), last - first))
-        out = np.empty(share, dtype=np.int64)
-        last_of_bin.append(out[: _core.spread_cuts(cumulative, first, last, share, out)])
-        bins_left -= share
-        mass_left -= mass
-    found = np.unique(np.concatenate(last_of_bin))
-    return found[(found >= 0) & (found < len(cumulative) - 2)]
-
-
-def _heavy_values(mass: np.ndarray, n_bins: int) -> np.ndarray:
-    """The values that outweigh a fair bin of what the other values share; none if there are not bins for all."""
-    heavy = np.empty(0, dtype=np.int64)
-    light_mass = int(mass.sum())
-    while True:
-        more = np.flatnonzero(mass > light_mass / (n_bins - len(heavy)))
-        if len(more) == len(heavy):
-            break
-        heavy = more
-        light_mass = int(mass.sum()) - int(mass[heavy].sum())
-    enough = len(heavy) + len(_light_runs(heavy, len(mass))) <= n_bins
-    return heavy if enough else heavy[:0]
-
-
-def _light_runs(heavy: np.ndarray, n_values: int) -> list[tuple[int, int]]:
-    """The runs of values between heavy ones, as (first, one past the last)."""
-    first = np.append(0, heavy + 1)
-    last = np.append(heavy, n_values)
-    return [(int(a), int(b)) for a, b in zip(first, last, strict=True) if a < b]
-
+    before = np.ascontiguousarray(before, dtype=np.int64)
+    n_values = len(before) - 1
+    alone = np.flatnonzero(np.diff(before) > before[-1] / n_bins)
+    runs_between = np.count_nonzero(np.diff(np.concatenate([[-1], alone, [n_values]])) > 1)
+    if len(alone) + runs_between > n_bins:
+        alone = alone[:0]
+    end = np.empty(n_bins, dtype=np.int64)
+    n_used = _core.quantile_cuts(before, alone.astype(np.int64), n_bins, np.empty(n_bins + 1, np.int64), end)
+    return end[: n_used - 1] - 1

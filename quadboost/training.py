@@ -11,6 +11,7 @@ import numpy as np
 
 from .booster import MODES, Boosted, Progress, Schedule, run_rounds
 from .checks import at_least, one_of
+from .exact import are_repeats
 from .moments import Moments, stump_moments
 from .penalties import auto_lambda, make_penalty
 from .stumps import Stumps, candidate_stumps, check_thresholds
@@ -34,7 +35,7 @@ class Rows:
         """How many examples the rows are worth: whole weights count repetitions, others are judged by their spread."""
         if self.weight is None:
             return float(len(self.y))
-        if np.all(self.weight == np.rint(self.weight)):
+        if are_repeats(self.weight):
             return float(self.weight.sum())
         return float(self.weight.sum() ** 2 / (self.weight @ self.weight))
 
