@@ -10,7 +10,7 @@ CATEGORIES = {4: [[0.0], [1.0], [2.0], [3.0]]}
 
 
 def mixed_table(m: int, seed: int = 0) -> Floats:
-    """Many values, few, missing ones, a constant, levels, a constant or missing, all missing, mostly zeros."""
+    """Many values, few, missing ones, a constant, levels, constant or missing, all missing, mostly zeros."""
     rng = np.random.default_rng(seed)
     X = np.empty((m, 8))
     X[:, 0] = rng.normal(size=m)
