@@ -27,7 +27,8 @@ class BinIndex(NamedTuple):
 
 def bin_index(cuts: Sequence[np.ndarray]) -> BinIndex:
     """Index the cuts of every feature."""
-    places, low, scale = [], np.zeros(len(cuts)), np.zeros(len(cuts))
+    places: list[np.ndarray] = []
+    low, scale = np.zeros(len(cuts)), np.zeros(len(cuts))
     for f, own in enumerate(cuts):
         n_buckets = min(MOST_BUCKETS, BUCKETS_PER_CUT * len(own)) or 1
         if len(own) > 1:

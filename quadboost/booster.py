@@ -273,7 +273,7 @@ class _Rows:
     def set_weights(self, weight: np.ndarray) -> None:
         """Compute edges and risk anew."""
         self.restore(self.first_edge, (self.first_risk, self.first_residual_mean))
-        for voter in np.flatnonzero(weight):
+        for voter in np.flatnonzero(weight).tolist():
             self.cache.column(voter)
             self.kernel.move(voter, weight[voter])
 
@@ -382,8 +382,10 @@ class _Run:
         """Stop for want of progress on the validation rows, or at the wish of the callback."""
         if self.validation is not None:
             self._watch(schedule.patience)
-        if schedule.callback is not None and self.n_rounds and (
-            self.n_rounds % schedule.callback_every == 0 or self.stop_reason
+        if (
+            schedule.callback is not None
+            and self.n_rounds
+            and (self.n_rounds % schedule.callback_every == 0 or self.stop_reason)
         ):
             risk, validation_risk = self.log[self.n_rounds - 1, [RISK, VALIDATION_RISK]]
             wants_stop = schedule.callback(

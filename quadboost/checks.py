@@ -35,4 +35,6 @@ def one_of(name: str, value: Any, known: Sequence[Any]) -> Any:
 
 
 def _is_finite(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and bool(np.isfinite(float(value)))
+    if isinstance(value, bool | np.bool_):
+        return False
+    return isinstance(value, Real) and bool(np.isfinite(float(value)))

@@ -132,13 +132,13 @@ class Ensemble:
         steps = self._steps
         shapes = []
         for s, feature in enumerate(steps.feature.tolist()):
-            first, last = steps.index.cut_start[s : s + 2]
+            first, last = steps.bins.cut_start[s : s + 2]
             values = steps.value[first + s : last + s + 1]
             if self.weight.ndim == 1:
                 values = values[:, 0]
             levels = self.categories.get(feature)
             if levels is None:
-                shapes.append(ShapeFunction(feature, steps.index.cuts[first : last - 1], None, values[:-1], values[-1]))
+                shapes.append(ShapeFunction(feature, steps.bins.cuts[first : last - 1], None, values[:-1], values[-1]))
             else:
                 shapes.append(ShapeFunction(feature, np.empty(0), levels, np.roll(values[:-1], -1, 0), values[-1]))
         return shapes
@@ -155,7 +155,7 @@ class Ensemble:
         scores = np.empty((len(X), self.n_outputs))
         scores[:] = self.intercept
         n_threads = 1 if len(X) * len(steps.feature) < CELLS_FOR_THREADS else resolve_threads(n_jobs)
-        _core.score_rows(X, steps.feature, *steps.index, steps.value, scores, n_threads)
+        _core.score_rows(X, steps.feature, *steps.bins, steps.value, scores, n_threads)
         return scores[:, 0] if self.weight.ndim == 1 else scores
 
     def _label(self, scores: np.ndarray) -> np.ndarray:
@@ -192,7 +192,7 @@ class Ensemble:
             values.append(np.vstack([value - is_missing, is_missing]))
         return _Steps(
             feature=features,
-            index=bin_index(cuts),
+            bins=bin_index(cuts),
             value=np.vstack([*values, np.zeros((1, weight.shape[1]))]),  # never empty, for the kernels
         )
 
@@ -213,7 +213,7 @@ class _Steps(NamedTuple):
     """Step functions, one after another, as the kernel wants them."""
 
     feature: np.ndarray
-    index: BinIndex
+    bins: BinIndex
     value: np.ndarray  # a row per bin: below the first cut, ..., above the last, missing
 
 

@@ -4,25 +4,39 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.model_selection import train_test_split
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from ._version import __version__
-from .booster import Boosted, Schedule
-from .checks import at_least, one_of, positive
+from .booster import Boosted, Callback, Schedule
+from .checks import at_least, positive
 from .ensemble import Ensemble
+from .examples import (
+    Examples,
+    class_weights,
+    examples_of,
+    has_validation,
+    labels_of,
+    one_vs_rest,
+    positions_of,
+    real_targets,
+    spread_of,
+    times,
+)
 from .frames import FrameSchema, learn_schema, to_matrix
 from .moments import DEFAULT_CACHE_BYTES
 from .progress import news_of
 from .threads import resolve_threads
 from .training import Options, Rows, Trained, describe_run, train
+
+if TYPE_CHECKING:
+    from typing_extensions import Self  # in typing from Python 3.11 on
 
 SHARED_PARAMETERS = """penalty : {"l1", "l2", "linf", None}
         Of the weights; None is the paper's vanilla QuadBoost.
@@ -145,10 +159,8 @@ class _QuadBoost(BaseEstimator):
 
     def _fit(
         self,
-        X: Any,
-        y: np.ndarray,
-        weight: np.ndarray | None,
-        validation: tuple[Any, np.ndarray, np.ndarray | None] | None,
+        given: Examples,
+        validation: Examples | None,
         *,
         options: Options,
         strata: np.ndarray | None = None,
@@ -159,27 +171,26 @@ class _QuadBoost(BaseEstimator):
         """Train on targets of shape (m, n_outputs), and set what a fit leaves behind."""
         start = time.monotonic()
         schema = learn_schema(
-            X,
+            given.X,
             categorical_features=self.categorical_features,
             min_category_count=self.min_category_count,
-            sample_weight=weight,
+            sample_weight=given.all_weights(),
         )
-        scale = np.ones(y.shape[1]) if target_scale is None else target_scale
-        rows = Rows(to_matrix(X, schema, owner=type(self).__name__), y / scale, weight)
-        held_out = None
+        n_outputs = given.y.shape[1]
+        scale = np.ones(n_outputs) if target_scale is None else target_scale
+        rows, held_out = given.rows(schema, scale, type(self).__name__), None
         if validation is not None:
-            X_val, y_val, weight_val = validation
-            held_out = Rows(to_matrix(X_val, schema, owner=type(self).__name__), y_val / scale, weight_val)
+            held_out = validation.rows(schema, scale, type(self).__name__)
         elif self.validation_fraction is not None:
             rows, held_out = _split(rows, self.validation_fraction, strata, self.random_state)
-        shape = (*rows.X.shape, y.shape[1])
-        resume = getattr(self, "_progress", None) if self.warm_start else None
-        if resume is not None and shape != self._progress_shape:
+        shape = (*rows.X.shape, n_outputs)
+        shape_before, resume = getattr(self, "_progress", (shape, None)) if self.warm_start else (shape, None)
+        if shape != shape_before:
             raise ValueError(
-                f"warm_start goes on from a fit of {self._progress_shape[:2]} values, but X now gives {shape[:2]}; "
+                f"warm_start goes on from a fit of {shape_before[:2]} values, but X now gives {shape[:2]}; "
                 "give the same data, or set warm_start=False"
             )
-        with news_of(self.verbose, self.callbacks or (), options.schedule.max_rounds, y.shape[1]) as callback:
+        with news_of(self.verbose, self.callbacks or (), options.schedule.max_rounds, n_outputs) as callback:
             trained = train(
                 rows,
                 replace(options, schedule=replace(options.schedule, callback=callback)),
@@ -205,9 +216,9 @@ class _QuadBoost(BaseEstimator):
         if schema.feature_names is not None:
             self.feature_names_in_ = np.array(schema.feature_names, dtype=object)
         self._target_scale = scale
-        self._progress, self._progress_shape = [result.progress for result in trained.boosted], shape
-        if not self.warm_start:
-            del self._progress, self._progress_shape
+        self.__dict__.pop("_progress", None)
+        if self.warm_start:
+            self._progress = shape, [result.progress for result in trained.boosted]
         self._tell(trained, one_output)
 
     def _tell(self, trained: Trained, one_output: bool) -> None:
@@ -244,35 +255,44 @@ class QuadBoostClassifier(ClassifierMixin, _QuadBoost):
 
     def __init__(
         self,
-        penalty="l1",
+        penalty: str | None = "l1",
         *,
-        reg_lambda="auto",
-        alpha_max=0.1,
-        mode="corrective",
-        max_rounds=10_000,
-        thresholds=255,
-        spacing="quantile",
-        fit_intercept=True,
-        reweight_every=None,
-        reweight_sweeps=1,
-        validation_fraction=None,
-        patience=50,
-        tol=1e-7,
-        cache_bytes=DEFAULT_CACHE_BYTES,
-        categorical_features="auto",
-        min_category_count=5,
-        class_weight=None,
-        warm_start=False,
-        max_seconds=None,
-        callbacks=None,
-        callback_every=100,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
-    ):
+        reg_lambda: float | str = "auto",
+        alpha_max: float = 0.1,
+        mode: str = "corrective",
+        max_rounds: int = 10_000,
+        thresholds: int | str = 255,
+        spacing: str = "quantile",
+        fit_intercept: bool = True,
+        reweight_every: int | None = None,
+        reweight_sweeps: int = 1,
+        validation_fraction: float | None = None,
+        patience: int = 50,
+        tol: float = 1e-7,
+        cache_bytes: int = DEFAULT_CACHE_BYTES,
+        categorical_features: Any = "auto",
+        min_category_count: int = 5,
+        class_weight: Any = None,
+        warm_start: bool = False,
+        max_seconds: float | None = None,
+        callbacks: Sequence[Callback] | None = None,
+        callback_every: int = 100,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
         self._set_parameters(locals())
 
-    def fit(self, X, y, sample_weight=None, X_val=None, y_val=None, *, sample_weight_val=None):
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        X_val: Any = None,
+        y_val: Any = None,
+        *,
+        sample_weight_val: Any = None,
+    ) -> Self:
         """Learn an ensemble.
 
         Parameters
@@ -286,22 +306,22 @@ class QuadBoostClassifier(ClassifierMixin, _QuadBoost):
             Rows on which to choose the number of rounds.
         """
         options = self._options()
-        labels = _labels(y)
-        X, labels, weight = _weighted(X, labels, sample_weight)
-        classes, position = np.unique(labels, return_inverse=True)
+        given = examples_of(X, labels_of(y), sample_weight)
+        classes, position = np.unique(given.y, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(f"the labels hold only one class, {classes[0]!r}; a classifier needs at least two classes")
-        class_weight = _class_weights(self.class_weight, classes, position, weight)
+        class_weight = class_weights(self.class_weight, classes, position, given.weight)
+
+        def with_targets(given: Examples, position: np.ndarray) -> Examples:
+            weight = times(given.weight, class_weight, position)
+            return given._replace(y=one_vs_rest(position, classes), weight=weight)
+
         validation = None
-        if _both_or_neither(X_val, y_val):
-            labels = _labels(y_val)
-            X_val, labels, weight_val = _weighted(X_val, labels, sample_weight_val, "_val")
-            position_val = _positions(labels, classes)
-            validation = X_val, _targets(position_val, classes), _times(weight_val, class_weight, position_val)
+        if has_validation(X_val, y_val):
+            validation = examples_of(X_val, labels_of(y_val), sample_weight_val, "_val")
+            validation = with_targets(validation, positions_of(validation.y, classes))
         self._fit(
-            X,
-            _targets(position, classes),
-            _times(weight, class_weight, position),
+            with_targets(given, position),
             validation,
             options=options,
             strata=position,
@@ -311,20 +331,20 @@ class QuadBoostClassifier(ClassifierMixin, _QuadBoost):
         self.classes_ = classes
         return self
 
-    def decision_function(self, X):
+    def decision_function(self, X: Any) -> np.ndarray:
         """The score of every row: shape (m,) for two classes, else (m, n_classes)."""
         return self._scores(X)
 
-    def staged_decision_function(self, X):
+    def staged_decision_function(self, X: Any) -> Iterator[np.ndarray]:
         """Yield the score after each round."""
         yield from self._staged_scores(X)
 
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """The label of every row."""
         scores = self._scores(X)
         return self.ensemble_._label(scores)
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: Any) -> np.ndarray:
         """The probability of every class: (1 + score) / 2 within [0, 1]; more than two classes: shares of 1 + score."""
         scores = self._scores(X)
         return self.ensemble_._probability(scores)
@@ -350,32 +370,32 @@ class QuadBoostRegressor(RegressorMixin, _QuadBoost):
 
     def __init__(
         self,
-        penalty="l1",
+        penalty: str | None = "l1",
         *,
-        reg_lambda="auto",
-        alpha_max=0.1,
-        mode="corrective",
-        max_rounds=10_000,
-        thresholds=255,
-        spacing="quantile",
-        fit_intercept=True,
-        reweight_every=None,
-        reweight_sweeps=1,
-        validation_fraction=None,
-        patience=50,
-        tol=1e-7,
-        cache_bytes=DEFAULT_CACHE_BYTES,
-        categorical_features="auto",
-        min_category_count=5,
-        standardize=False,
-        warm_start=False,
-        max_seconds=None,
-        callbacks=None,
-        callback_every=100,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
-    ):
+        reg_lambda: float | str = "auto",
+        alpha_max: float = 0.1,
+        mode: str = "corrective",
+        max_rounds: int = 10_000,
+        thresholds: int | str = 255,
+        spacing: str = "quantile",
+        fit_intercept: bool = True,
+        reweight_every: int | None = None,
+        reweight_sweeps: int = 1,
+        validation_fraction: float | None = None,
+        patience: int = 50,
+        tol: float = 1e-7,
+        cache_bytes: int = DEFAULT_CACHE_BYTES,
+        categorical_features: Any = "auto",
+        min_category_count: int = 5,
+        standardize: bool = False,
+        warm_start: bool = False,
+        max_seconds: float | None = None,
+        callbacks: Sequence[Callback] | None = None,
+        callback_every: int = 100,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
         self._set_parameters(locals())
 
     def __sklearn_tags__(self) -> Any:
@@ -384,7 +404,16 @@ class QuadBoostRegressor(RegressorMixin, _QuadBoost):
         tags.target_tags.single_output = True
         return tags
 
-    def fit(self, X, y, sample_weight=None, X_val=None, y_val=None, *, sample_weight_val=None):
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        X_val: Any = None,
+        y_val: Any = None,
+        *,
+        sample_weight_val: Any = None,
+    ) -> Self:
         """Learn an ensemble.
 
         Parameters
@@ -397,30 +426,31 @@ class QuadBoostRegressor(RegressorMixin, _QuadBoost):
             Rows on which to choose the number of rounds.
         """
         options = self._options()
-        X, y, weight = _weighted(X, _real_targets(y), sample_weight)
+        given = examples_of(X, real_targets(y), sample_weight)
+        one_output = given.y.ndim == 1
+        given = given._replace(y=given.y.reshape(len(given.y), -1))
         validation = None
-        if _both_or_neither(X_val, y_val):
-            X_val, y_val, weight_val = _weighted(X_val, _real_targets(y_val), sample_weight_val, "_val")
-            if y_val.shape[1:] != y.shape[1:]:
-                raise ValueError(f"y_val has shape {y_val.shape}; it must have as many outputs as y, {y.shape[1:]}")
-            validation = X_val, y_val.reshape(len(y_val), -1), weight_val
-        targets = y.reshape(len(y), -1)
+        if has_validation(X_val, y_val):
+            validation = examples_of(X_val, real_targets(y_val), sample_weight_val, "_val")
+            validation = validation._replace(y=validation.y.reshape(len(validation.y), -1))
+            if validation.y.shape[1] != given.y.shape[1]:
+                raise ValueError(
+                    f"y_val has {validation.y.shape[1]} outputs and y has {given.y.shape[1]}; give as many"
+                )
         self._fit(
-            X,
-            targets,
-            weight,
+            given,
             validation,
             options=options,
-            one_output=y.ndim == 1,
-            target_scale=_spread(targets, weight) if self.standardize else None,
+            one_output=one_output,
+            target_scale=spread_of(given.y, given.weight) if self.standardize else None,
         )
         return self
 
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """The target of every row: shape (m,), or (m, n_outputs) where there are several."""
         return self._scores(X)
 
-    def staged_predict(self, X):
+    def staged_predict(self, X: Any) -> Iterator[np.ndarray]:
         """Yield the prediction after each round."""
         yield from self._staged_scores(X)
 
@@ -464,105 +494,6 @@ def _split(rows: Rows, fraction: float, strata: np.ndarray | None, random_state:
         np.arange(len(rows.X)), test_size=fraction, stratify=strata, random_state=random_state
     )
     return rows.take(np.sort(train_rows)), rows.take(np.sort(held_out))
-
-
-def _labels(y: Any) -> np.ndarray:
-    if y is None:
-        raise ValueError("fit requires y to be passed, but the target y is None")
-    labels = column_or_1d(np.asarray(y) if hasattr(y, '__array__') else y, warn=True)
-    if labels.dtype.kind == "O" and any(value is None or value != value for value in labels):
-        raise ValueError("y holds missing labels; leave those rows out")
-    check_array(labels, ensure_2d=False, dtype=None, ensure_min_samples=0)
-    check_classification_targets(labels)
-    return labels
-
-
-def _real_targets(y: Any) -> np.ndarray:
-    if y is None:
-        raise ValueError("fit requires y to be passed, but the target y is None")
-    return check_array(y, ensure_2d=False, dtype=np.float64, input_name="y", allow_nd=False)
-
-
-def _weighted(X: Any, y: np.ndarray, weight: Any, suffix: str = "") -> tuple[Any, np.ndarray, np.ndarray | None]:
-    """Rows of positive weight: a weight of zero is the same as no row."""
-    if not hasattr(X, "shape"):
-        X = np.asarray(X, dtype=None if hasattr(X, "__array__") else object)
-    n_rows = X.shape[0] if X.shape else 0
-    if n_rows == 0:
-        raise ValueError(f"X{suffix} has 0 rows (shape={X.shape}) while a minimum of 1 is required")
-    if n_rows != len(y):
-        raise ValueError(f"X{suffix} has {n_rows} rows and y{suffix} has {len(y)}; give one target for every row")
-    if weight is None:
-        return X, y, None
-    weight = np.asarray(weight)
-    if weight.ndim == 0:
-        weight = np.full(n_rows, weight)
-    weight = check_array(weight, ensure_2d=False, dtype=np.float64, input_name=f"sample_weight{suffix}")
-    if weight.shape != (n_rows,):
-        raise ValueError(f"sample_weight{suffix} has shape {weight.shape}; it must hold one number for each of {n_rows} rows")
-    if weight.min() < 0:
-        raise ValueError(f"sample_weight{suffix} holds {weight.min()}; weights must not be negative")
-    if not weight.any():
-        raise ValueError(f"sample_weight{suffix} is zero for every row; at least one must be positive")
-    if (weight == 1.0).all():
-        return X, y, None
-    kept = weight > 0
-    return (X, y, weight) if kept.all() else (_take_rows(X, kept), y[kept], weight[kept])
-
-
-def _take_rows(X: Any, kept: np.ndarray) -> Any:
-    if hasattr(X, "iloc"):
-        return X.iloc[kept]
-    if hasattr(X, "column_names") or hasattr(X, "get_columns"):  # pyarrow tables and polars frames
-        return X.filter(kept)
-    return X if hasattr(X, "toarray") else np.asarray(X)[kept]  # sparse: to be refused
-
-
-def _both_or_neither(X_val: Any, y_val: Any) -> bool:
-    if (X_val is None) != (y_val is None):
-        given, absent = ("y_val", "X_val") if X_val is None else ("X_val", "y_val")
-        raise ValueError(f"{given} was given without {absent}; a validation set needs both")
-    return X_val is not None
-
-
-def _targets(position: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """-1 and +1: one column for two classes, else one column per class against the rest."""
-    wanted = np.array([1]) if len(classes) == 2 else np.arange(len(classes))
-    return np.where(position[:, None] == wanted, 1.0, -1.0)
-
-
-def _positions(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    position = np.searchsorted(classes, labels)
-    known = classes[np.minimum(position, len(classes) - 1)] == labels
-    if not known.all():
-        raise ValueError(f"y_val holds the label {labels[~known][0]!r}, which y does not have")
-    return position
-
-
-def _class_weights(given: Any, classes: np.ndarray, position: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
-    """The weight of each class, or None where all weigh the same."""
-    if given is None:
-        return None
-    if isinstance(given, str):
-        one_of("class_weight", given, ("balanced",))
-        mass = np.bincount(position, weights=weight, minlength=len(classes))
-        return mass.sum() / (len(classes) * mass)
-    unknown = set(given) - set(classes.tolist())
-    if unknown:
-        raise ValueError(f"class_weight names {unknown.pop()!r}, which is not a class; the classes are {classes.tolist()}")
-    return np.array([positive("class_weight", given.get(label, 1.0)) for label in classes.tolist()])
-
-
-def _times(weight: np.ndarray | None, class_weight: np.ndarray | None, position: np.ndarray) -> np.ndarray | None:
-    if class_weight is None:
-        return weight
-    return class_weight[position] if weight is None else weight * class_weight[position]
-
-
-def _spread(targets: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-    mean = np.average(targets, axis=0, weights=weight)
-    spread = np.sqrt(np.average((targets - mean) ** 2, axis=0, weights=weight))
-    return np.where(spread > 0, spread, 1.0)
 
 
 def _plain(value: Any) -> Any:

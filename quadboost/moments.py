@@ -130,7 +130,12 @@ def stump_moments(
         target_sum.append(value.sum() * scale)
         target_square.append(square.sum() * square_scale)
     source = StumpGram(
-        stumps, codes, None if weight is None else mass, voter_sum, cache_bytes // SHARE_FOR_SORTING, n_threads
+        stumps,
+        codes,
+        None if weight is None else mass,
+        voter_sum,
+        cache_bytes // SHARE_FOR_SORTING,
+        n_threads,
     )
     return Moments(
         total_weight=float(mass.sum()),

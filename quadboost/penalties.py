@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from .checks import not_negative, one_of, positive
 
 
+@runtime_checkable
 class Penalty(Protocol):
     """What the booster asks of a penalty."""
 
@@ -173,7 +174,7 @@ def make_penalty(name: str | Penalty | None, reg_lambda: float = 0.0, alpha_max:
         "l2": lambda: L2(reg_lambda),
         "linf": lambda: LInf(alpha_max),
     }
-    if hasattr(name, "curvature"):
+    if isinstance(name, Penalty):
         return name
     return makers[one_of("penalty", name, list(makers))]()
 

@@ -167,7 +167,12 @@ def check_thresholds(thresholds: int | str, spacing: str) -> None:
 
 
 def _cuts_of_feature(
-    f: int, column: np.ndarray, mass: np.ndarray | None, thresholds: int | str, spacing: str, n_levels: int | None
+    f: int,
+    column: np.ndarray,
+    mass: np.ndarray | None,
+    thresholds: int | str,
+    spacing: str,
+    n_levels: int | None,
 ) -> tuple[np.ndarray, bool]:
     values = np.sort(column)  # NaN last
     n_present = int(np.searchsorted(values, np.nan))

@@ -56,10 +56,9 @@ class Options:
     schedule: Schedule
 
     def __post_init__(self) -> None:
-        automatic = isinstance(self.reg_lambda, str)
-        if automatic:
+        if isinstance(self.reg_lambda, str):
             one_of("reg_lambda", self.reg_lambda, ("auto",))
-        make_penalty(self.penalty, 0.0 if automatic else self.reg_lambda, self.alpha_max)
+        make_penalty(self.penalty, 0.0 if isinstance(self.reg_lambda, str) else self.reg_lambda, self.alpha_max)
         one_of("mode", self.mode, MODES)
         check_thresholds(self.thresholds, self.spacing)
         at_least("cache_bytes", self.cache_bytes, 1)
@@ -144,7 +143,12 @@ def _importance(stumps: Stumps, codes: np.ndarray, weight: np.ndarray | None, vo
 
 def describe_run(result: Boosted) -> dict[str, Any]:
     """The figures of one output that are worth keeping with a model."""
-    figures = {"rounds": result.n_rounds, "risk": result.risk, "objective": result.objective, "stop": result.stop_reason}
+    figures = {
+        "rounds": result.n_rounds,
+        "risk": result.risk,
+        "objective": result.objective,
+        "stop": result.stop_reason,
+    }
     if np.isfinite(result.dual_gap):
         figures["dual_gap"] = result.dual_gap
     if "validation_risk" in result.history and result.n_rounds:
