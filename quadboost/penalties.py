@@ -42,6 +42,9 @@ class Penalty(Protocol):
     def gap(self, weight: np.ndarray, edge: np.ndarray, risk: float) -> float:
         """A bound on how far the objective is above its minimum over all weights; NaN where there is none."""
 
+    def violation(self, weight: np.ndarray, edge: np.ndarray) -> float:
+        """The largest distance of an edge from what the conditions of optimality (KKT) want it to be."""
+
 
 @dataclass(frozen=True)
 class NoPenalty:
@@ -64,6 +67,9 @@ class NoPenalty:
 
     def gap(self, weight: np.ndarray, edge: np.ndarray, risk: float) -> float:
         return np.nan
+
+    def violation(self, weight: np.ndarray, edge: np.ndarray) -> float:
+        return float(np.abs(edge).max(initial=0.0))
 
 
 @dataclass(frozen=True)
@@ -100,6 +106,11 @@ class L1:
         scale = min(max(target / risk, -limit), limit) if risk > 0 else min(1.0, limit)
         return max(0.0, risk + self.value(weight) - (2.0 * scale * target - scale * scale * risk))
 
+    def violation(self, weight: np.ndarray, edge: np.ndarray) -> float:
+        at_zero = np.maximum(np.abs(edge) - self.lam, 0.0)
+        distance = np.where(weight == 0, at_zero, np.abs(edge - self.lam * np.sign(weight)))
+        return float(distance.max(initial=0.0))
+
 
 @dataclass(frozen=True)
 class L2:
@@ -129,6 +140,9 @@ class L2:
             return np.nan
         slack = self.lam * weight - edge
         return float(slack @ slack) / self.lam
+
+    def violation(self, weight: np.ndarray, edge: np.ndarray) -> float:
+        return float(np.abs(edge - self.lam * weight).max(initial=0.0))
 
 
 @dataclass(frozen=True)
@@ -161,6 +175,11 @@ class LInf:
     def gap(self, weight: np.ndarray, edge: np.ndarray, risk: float) -> float:
         # The objective is convex: from here to any point of the box it falls by no more than its slope says.
         return 2.0 * float((self.alpha_max * np.abs(edge) - weight * edge).sum())
+
+    def violation(self, weight: np.ndarray, edge: np.ndarray) -> float:
+        # At the cap an edge may push outward as hard as it will.
+        outward = (np.abs(weight) >= self.alpha_max) & (edge * weight >= 0)
+        return float(np.abs(np.where(outward, 0.0, edge)).max(initial=0.0))
 
 
 AUTO_LAMBDA = {"l1": 0.5, "l2": 0.5}
