@@ -22,6 +22,7 @@ from .threads import resolve_threads
 
 DRAWS_OF_A_WORD = 64
 LARGEST = np.iinfo(np.int32).max
+SIGNS_FOR_THREADS = 10_000_000  # rows times features times draws, below which threads cost more than they bring
 
 
 @dataclass(frozen=True)
@@ -136,6 +137,8 @@ def _estimate(matrix: np.ndarray, voters: list[_Voters], n_draws: int, random_st
     shape = (-(-n_draws // DRAWS_OF_A_WORD), m)
     words = np.random.default_rng(random_state).integers(0, 1 << 64, size=shape, dtype=np.uint64)
     everything = _sum_of_signs(np.arange(m, dtype=np.int32), words)
+    if n_draws * matrix.size < SIGNS_FOR_THREADS:
+        n_threads = 1
     found = Parallel(n_jobs=n_threads, prefer="threads")(
         delayed(_largest_sums)(matrix[:, f], own, words, everything) for f, own in enumerate(voters)
     )
