@@ -14,6 +14,7 @@ def code_rows(
     place_start: np.ndarray,
     low: np.ndarray,
     scale: np.ndarray,
+    shift: np.ndarray,
     codes: np.ndarray,
     first: int,
     last: int,
@@ -48,20 +49,6 @@ def count_rows(
     n_threads: int,
 ) -> None: ...
 def matrix_products(H: np.ndarray, value: np.ndarray, out: np.ndarray, n_threads: int) -> None: ...
-def score_rows(
-    X: np.ndarray,
-    feature: np.ndarray,
-    cuts: np.ndarray,
-    cut_start: np.ndarray,
-    place: np.ndarray,
-    place_start: np.ndarray,
-    low: np.ndarray,
-    scale: np.ndarray,
-    steps: np.ndarray,
-    out: np.ndarray,
-    n_threads: int,
-) -> None: ...
-
 class Edges:
     risk: float
     residual_mean: float

@@ -1,4 +1,4 @@
-"""Kernels on plain arrays: code rows into bins, count, boost rounds, score rows.
+"""Kernels of training on plain arrays: code rows into bins, count, boost rounds.
 
 Python allocates, the kernels fill; arguments are marked IN / OUT. Kernels trust what they
 are given (the callers check) and hold no policy. Every sum over rows is a sum of integers,
@@ -8,6 +8,8 @@ from cython.parallel cimport prange
 from libc.math cimport fabs
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uintptr_t
 from libc.string cimport memset
+
+from quadboost._bins cimport MOST_ROWS, BinIndex, bin_index_of, bin_of, rows_of_block
 
 import numpy as np
 
@@ -63,48 +65,6 @@ def openmp_enabled() -> bool:
 # ---------------------------------------------------------------------------------------------
 # Bins: a feature with k cuts has k + 1 value bins and one more for missing values
 # ---------------------------------------------------------------------------------------------
-
-cdef struct BinIndex:
-    # The range of a feature's cuts is divided into equal buckets; place[i] is the number of cuts in the
-    # buckets before i. So a value is compared with the few cuts of its own bucket only.
-    const double* cuts      # ascending, then +inf
-    const int32_t* place
-    Py_ssize_t n_cuts
-    double low, scale, last_bucket
-
-
-cdef inline BinIndex _bin_index(
-    const double[::1] cuts, const int64_t[::1] cut_start, const int32_t[::1] place, const int64_t[::1] place_start,
-    const double[::1] low, const double[::1] scale, Py_ssize_t f,
-) noexcept nogil:
-    cdef BinIndex index
-    index.cuts = &cuts[cut_start[f]]
-    index.n_cuts = cut_start[f + 1] - cut_start[f] - 1
-    index.place = &place[place_start[f]]
-    index.last_bucket = place_start[f + 1] - place_start[f] - 2
-    index.low = low[f]
-    index.scale = scale[f]
-    return index
-
-
-cdef inline Py_ssize_t _bin(double x, BinIndex index) noexcept nogil:
-    """The number of cuts below x; n_cuts + 1 for NaN."""
-    cdef double bucket = (x - index.low) * index.scale
-    cdef Py_ssize_t b, left, half
-    bucket = bucket if bucket > 0 else 0  # also for NaN
-    bucket = bucket if bucket < index.last_bucket else index.last_bucket
-    b = index.place[<Py_ssize_t> bucket]
-    left = index.place[<Py_ssize_t> bucket + 1] - b
-    if left <= 1:
-        b += x > index.cuts[b]
-    else:
-        while left > 1:
-            half = left >> 1
-            b += half * (x > index.cuts[b + half - 1])
-            left -= half
-        b += x > index.cuts[b]
-    return b if x == x else index.n_cuts + 1
-
 
 cdef inline Py_ssize_t _first_at_least(const int64_t[::1] values, int64_t wanted) noexcept nogil:
     """The first place of an ascending array whose value is not below the wanted one."""
@@ -195,33 +155,28 @@ def quantile_cuts(
 
 cdef void _code_block(
     const real_t[:, :] X, const double[::1] cuts, const int64_t[::1] cut_start, const int32_t[::1] place,
-    const int64_t[::1] place_start, const double[::1] low, const double[::1] scale, code_t[:, ::1] codes,
-    Py_ssize_t first, Py_ssize_t last,
+    const int64_t[::1] place_start, const double[::1] low, const double[::1] scale, const int32_t[::1] shift,
+    code_t[:, ::1] codes, Py_ssize_t first, Py_ssize_t last,
 ) noexcept nogil:
     cdef Py_ssize_t f, r
     cdef BinIndex index
     for f in range(X.shape[1]):
-        index = _bin_index(cuts, cut_start, place, place_start, low, scale, f)
+        index = bin_index_of(cuts, cut_start, place, place_start, low, scale, shift, f)
         for r in range(first, last):
-            codes[r, f] = <code_t> _bin(X[r, f], index)
-
-
-cdef inline Py_ssize_t _rows_of_block(Py_ssize_t n_columns) noexcept nogil:
-    """Rows handled together, few enough that a row-major X is read from memory once."""
-    return max(<Py_ssize_t> 16, min(<Py_ssize_t> 1024, <Py_ssize_t> 8192 // max(<Py_ssize_t> 1, n_columns)))
+            codes[r, f] = <code_t> bin_of(X[r, f], index)
 
 
 def code_rows(
     const real_t[:, :] X,            # IN  (m, d), any strides
     const double[::1] cuts, const int64_t[::1] cut_start, const int32_t[::1] place, const int64_t[::1] place_start,
-    const double[::1] low, const double[::1] scale,   # IN  a `BinIndex` of bins.py
+    const double[::1] low, const double[::1] scale, const int32_t[::1] shift,   # IN  a `BinIndex` of bins.py
     code_t[:, ::1] codes,            # OUT (m, d)
     Py_ssize_t first, Py_ssize_t last, int n_threads,
 ):
     """Write the bin of every value of the rows first..last."""
-    cdef Py_ssize_t b, step = _rows_of_block(X.shape[1]), n_blocks = (last - first + step - 1) // step
+    cdef Py_ssize_t b, step = rows_of_block(X.shape[1]), n_blocks = (last - first + step - 1) // step
     for b in prange(n_blocks, nogil=True, schedule="static", num_threads=n_threads):
-        _code_block(X, cuts, cut_start, place, place_start, low, scale, codes,
+        _code_block(X, cuts, cut_start, place, place_start, low, scale, shift, codes,
                     first + b * step, min(last, first + (b + 1) * step))
 
 
@@ -655,42 +610,3 @@ cdef class Rounds:
     def rerate(self):
         """Forget the picked voter: edges or weights were changed from outside."""
         self._rated = False
-
-
-# ---------------------------------------------------------------------------------------------
-# Scores: an ensemble of stumps is a sum of one step function per feature
-# ---------------------------------------------------------------------------------------------
-
-cdef void _score_block(
-    const real_t[:, :] X, const int64_t[::1] feature, const double[::1] cuts, const int64_t[::1] cut_start,
-    const int32_t[::1] place, const int64_t[::1] place_start, const double[::1] low, const double[::1] scale,
-    const double[:, ::1] steps, double[:, ::1] out, Py_ssize_t first, Py_ssize_t last,
-) noexcept nogil:
-    cdef Py_ssize_t s, r, o, f, cell, n_outputs = out.shape[1]
-    cdef BinIndex index
-    for s in range(feature.shape[0]):
-        f = feature[s]
-        index = _bin_index(cuts, cut_start, place, place_start, low, scale, s)
-        cell = cut_start[s] + s
-        if n_outputs == 1:
-            for r in range(first, last):
-                out[r, 0] += steps[cell + _bin(X[r, f], index), 0]
-        else:
-            for r in range(first, last):
-                for o in range(n_outputs):
-                    out[r, o] += steps[cell + _bin(X[r, f], index), o]
-
-
-def score_rows(
-    const real_t[:, :] X,            # IN  (m, d), any strides
-    const int64_t[::1] feature,      # IN  features with a step function
-    const double[::1] cuts, const int64_t[::1] cut_start, const int32_t[::1] place, const int64_t[::1] place_start,
-    const double[::1] low, const double[::1] scale,   # IN  a `BinIndex` of bins.py, of the step functions
-    const double[:, ::1] steps,      # IN  (cuts + 2 per step function, outputs) value in each bin, then when missing
-    double[:, ::1] out,              # IN/OUT (m, outputs), filled with the intercept by the caller
-    int n_threads,
-):
-    cdef Py_ssize_t b, m = X.shape[0], step = _rows_of_block(X.shape[1]), n_blocks = (m + step - 1) // step
-    for b in prange(n_blocks, nogil=True, schedule="static", num_threads=n_threads):
-        _score_block(X, feature, cuts, cut_start, place, place_start, low, scale, steps, out,
-                     b * step, min(m, (b + 1) * step))

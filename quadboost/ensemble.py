@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import _core
-from .bins import BinIndex, bin_index
+from ._scores import StepFunctions
+from .bins import bin_index
 from .frames import FrameSchema, to_matrix
-from .stumps import LEVEL, MISSING, THRESHOLD
 from .threads import resolve_threads
+from .voters import LEVEL, MISSING, THRESHOLD
 
+FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 CELLS_FOR_THREADS = 200_000  # rows times step functions, below which a second thread costs more than it brings
 
 
@@ -116,8 +117,21 @@ class Ensemble:
         return f"<Ensemble: {len(self.feature)} voters on {self.n_features} features, {what}>"
 
     def decision_function(self, X: Any, *, n_jobs: int | None = None) -> np.ndarray:
-        """The score of every row: shape (m,) for one output, else (m, n_outputs)."""
-        return self._score(to_matrix(X, self._schema), n_jobs)
+        """The score of every row: shape (m,) for one output, else (m, n_outputs). A 1-d array is one row."""
+        if type(X) is not np.ndarray or X.ndim != 1:
+            return self._score(X if self._is_plain(X) else to_matrix(X, self._schema), n_jobs)
+        return self.decision_function(X[None, :], n_jobs=n_jobs)
+
+    def _is_plain(self, X: Any) -> bool:
+        """Whether X needs nothing done to it: the usual case in a service, where every microsecond counts."""
+        return (
+            type(X) is np.ndarray
+            and (X.dtype is FLOAT64 or X.dtype is FLOAT32)
+            and X.ndim == 2
+            and X.shape[1] == self._schema.n_features
+            and X.shape[0] > 0
+            and not self._schema.categories
+        )
 
     def predict(self, X: Any, *, n_jobs: int | None = None) -> np.ndarray:
         """The label of every row, or the score itself for a regression."""
@@ -129,16 +143,13 @@ class Ensemble:
 
     def shape_functions(self) -> list[ShapeFunction]:
         """What each feature with a voter adds to the score, as a step function."""
-        steps = self._steps
         shapes = []
-        for s, feature in enumerate(steps.feature.tolist()):
-            first, last = steps.bins.cut_start[s : s + 2]
-            values = steps.value[first + s : last + s + 1]
+        for feature, cuts, values in self._shapes:
             if self.weight.ndim == 1:
                 values = values[:, 0]
             levels = self.categories.get(feature)
             if levels is None:
-                shapes.append(ShapeFunction(feature, steps.bins.cuts[first : last - 1], None, values[:-1], values[-1]))
+                shapes.append(ShapeFunction(feature, cuts, None, values[:-1], values[-1]))
             else:
                 shapes.append(ShapeFunction(feature, np.empty(0), levels, np.roll(values[:-1], -1, 0), values[-1]))
         return shapes
@@ -152,10 +163,8 @@ class Ensemble:
     def _score(self, X: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
         """Scores of a real matrix in which categories are level numbers."""
         steps = self._steps
-        scores = np.empty((len(X), self.n_outputs))
-        scores[:] = self.intercept
-        n_threads = 1 if len(X) * len(steps.feature) < CELLS_FOR_THREADS else resolve_threads(n_jobs)
-        _core.score_rows(X, steps.feature, *steps.bins, steps.value, scores, n_threads)
+        n_threads = 1 if len(X) * steps.n_features < CELLS_FOR_THREADS else resolve_threads(n_jobs)
+        scores = steps.score(X if X.flags.aligned else X.copy(), n_threads)
         return scores[:, 0] if self.weight.ndim == 1 else scores
 
     def _label(self, scores: np.ndarray) -> np.ndarray:
@@ -177,24 +186,34 @@ class Ensemble:
         return share / share.sum(axis=1, keepdims=True)
 
     @cached_property
-    def _steps(self) -> _Steps:
-        weight = self.weight.reshape(len(self.feature), self.n_outputs)
-        features = np.unique(self.feature).astype(np.int64)
-        cuts, values = [], []
-        for feature in features.tolist():
-            own = np.flatnonzero(self.feature == feature)
-            if feature in self.categories:
-                cut, value = self._level_steps(own, weight, len(self.categories[feature]))
-            else:
-                cut, value = self._threshold_steps(own, weight)
-            is_missing = weight[own[self.kind[own] == MISSING]].sum(axis=0)
-            cuts.append(cut)
-            values.append(np.vstack([value - is_missing, is_missing]))
-        return _Steps(
-            feature=features,
-            bins=bin_index(cuts),
-            value=np.vstack([*values, np.zeros((1, weight.shape[1]))]),  # never empty, for the kernels
+    def _steps(self) -> StepFunctions:
+        features, cuts, values = zip(*self._shapes, strict=True) if self._shapes else ((), (), ())
+        return StepFunctions(
+            np.array(features, dtype=np.int64),
+            bin_index(cuts),
+            np.vstack([*values, np.zeros((1, self.n_outputs))]),  # never empty, for the kernel
+            np.atleast_1d(np.asarray(self.intercept, dtype=np.float64)),
         )
+
+    @cached_property
+    def _shapes(self) -> list[tuple[int, np.ndarray, np.ndarray]]:
+        """Each feature with a voter, its cuts, and its values: a row per bin, then one for missing."""
+        weight = self.weight.reshape(len(self.feature), self.n_outputs)
+        order = np.argsort(self.feature, kind="stable")
+        features, first = np.unique(self.feature[order], return_index=True)
+        shapes = []
+        for feature, own in zip(features.tolist(), np.split(order, first)[1:], strict=True):
+            if feature in self.categories:
+                cuts, value = self._level_steps(own, weight, len(self.categories[feature]))
+            else:
+                cuts, value = self._threshold_steps(own, weight)
+            is_missing = weight[own[self.kind[own] == MISSING]].sum(axis=0)
+            shapes.append((feature, cuts, np.vstack([value - is_missing, is_missing])))
+        return shapes
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is derived from the voters is made anew."""
+        return {name: value for name, value in self.__dict__.items() if name not in ("_steps", "_shapes")}
 
     def _threshold_steps(self, own: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         own = own[self.kind[own] == THRESHOLD]
@@ -207,14 +226,6 @@ class Ensemble:
         value = np.zeros((n_levels + 1, weight.shape[1])) - weight[own].sum(axis=0)
         value[self.threshold[own].astype(np.intp) + 1] += 2.0 * weight[own]
         return np.arange(n_levels) - 0.5, value
-
-
-class _Steps(NamedTuple):
-    """Step functions, one after another, as the kernel wants them."""
-
-    feature: np.ndarray
-    bins: BinIndex
-    value: np.ndarray  # a row per bin: below the first cut, ..., above the last, missing
 
 
 def load(path: str | os.PathLike[str], expected_sha256: str | None = None) -> Ensemble:

@@ -15,7 +15,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from . import _core
-from .stumps import LEVEL, MISSING, Stumps
+from .stumps import Stumps
+from .voters import LEVEL, MISSING
 
 COUNTS_LIMIT = 1 << 30  # rows, up to which counts and their doubles fit in 32 bits
 CELLS_FOR_THREADS = 1_000_000  # codes counted, below which a second thread costs more than it brings

@@ -17,8 +17,8 @@ from . import _core
 from .bins import bin_index, starts
 from .checks import at_least, one_of
 from .exact import fixed_point
+from .voters import LEVEL, MISSING, THRESHOLD
 
-THRESHOLD, LEVEL, MISSING = 0, 1, 2  # kinds of voters
 CODES_IN_A_BYTE = 256
 INFINITE_REMEDY = "replace infinity by a finite number, or by NaN for a missing value"
 CELLS_AT_A_TIME = 20_000_000  # coded between two chances to interrupt
