@@ -107,6 +107,15 @@ def test_an_integer_weight_is_a_repetition_for_the_thresholds(values, data, k, s
     np.testing.assert_array_equal(weighted.has_missing, repeated.has_missing)
 
 
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("k", [5, 20])
+def test_an_integer_weight_is_a_repetition_for_the_quantiles_of_many_values(seed, k):
+    rng = np.random.default_rng(seed)
+    values, count = rng.normal(size=250), rng.integers(1, 4, size=250)
+    weighted = cuts_of(values[:, None], weight=count.astype(float), thresholds=k)
+    np.testing.assert_array_equal(weighted, cuts_of(np.repeat(values, count)[:, None], thresholds=k))
+
+
 @given(
     values=arrays(float, 30, elements=st.integers(0, 20).map(float)),
     weight=arrays(float, 30, elements=st.floats(0.01, 10)),
@@ -179,18 +188,14 @@ def test_threads_choose_the_same_voters(n_threads):
 def known_codes(stumps, X):
     """The number of cuts below each value, and one more than all for a missing one."""
     columns = zip(stumps.cuts, np.asarray(X, dtype=np.float64).T, strict=True)
-    return np.column_stack(
-        [np.where(np.isnan(x), len(cuts) + 1, np.searchsorted(cuts, x)) for cuts, x in columns]
-    )
+    return np.column_stack([np.where(np.isnan(x), len(cuts) + 1, np.searchsorted(cuts, x)) for cuts, x in columns])
 
 
 numbers = st.floats(allow_nan=False, allow_infinity=False)
 
 
 @given(
-    cuts=st.lists(
-        st.lists(numbers | st.integers(-3, 3).map(float), max_size=40, unique=True), min_size=1, max_size=3
-    ),
+    cuts=st.lists(st.lists(numbers | st.integers(-3, 3).map(float), max_size=40, unique=True), min_size=1, max_size=3),
     data=st.data(),
 )
 @settings(max_examples=300, deadline=None)
@@ -210,9 +215,7 @@ def test_a_code_is_the_number_of_cuts_below_the_value(cuts, data):
 
 def test_codes_of_many_cuts_in_clusters():
     rng = np.random.default_rng(0)
-    cuts = np.unique(
-        np.concatenate([rng.normal(size=500) * 1e-9, rng.normal(size=500), rng.normal(size=20) * 1e9])
-    )
+    cuts = np.unique(np.concatenate([rng.normal(size=500) * 1e-9, rng.normal(size=500), rng.normal(size=20) * 1e9]))
     X = np.concatenate([cuts, rng.normal(size=1_000) * 1e-9, rng.normal(size=1_000)])[:, None]
     stumps = stumps_with(cuts)
     np.testing.assert_array_equal(stumps.code(X), known_codes(stumps, X))
@@ -277,9 +280,7 @@ def wide_column(n_distinct, missing):
         ("all", (1 << 16) + 1, False, np.uint32),
     ],
 )
-def test_codes_take_one_byte_up_to_255_thresholds_and_no_more_than_they_need(
-    thresholds, n_distinct, missing, dtype
-):
+def test_codes_take_one_byte_up_to_255_thresholds_and_no_more_than_they_need(thresholds, n_distinct, missing, dtype):
     X = wide_column(n_distinct, missing)
     stumps = candidate_stumps(X, thresholds=thresholds)
     codes = stumps.code(X)
