@@ -54,10 +54,11 @@ def _buckets(cuts: np.ndarray) -> tuple[np.ndarray, float, int]:
     if len(cuts) < 2:
         return np.array([0, len(cuts)]), 0.0, -1
     n_buckets = min(MOST_BUCKETS, 1 << (BUCKETS_PER_CUT * len(cuts) - 1).bit_length())
-    with np.errstate(over="ignore"):
-        width = (cuts[-1] - cuts[0]) / n_buckets
-    scale = 1.0 / width if np.isfinite(width) and width > 1e-300 else 0.0
-    bucket = np.minimum((cuts - cuts[0]) * scale, n_buckets - 1).astype(np.int64)
+    width = cuts[-1] / n_buckets - cuts[0] / n_buckets
+    scale = 1.0 / width if 1e-300 < width < 1e300 else 0.0  # else one bucket for all
+    bucket = np.zeros(len(cuts), dtype=np.int64)
+    if scale:
+        bucket = np.minimum((cuts - cuts[0]) * scale, n_buckets - 1).astype(np.int64)
     shift = -1
     if _steps(bucket) > CROWDED:
         keys = cuts.view(np.int64) ^ ((cuts.view(np.int64) >> 63) & 0x7FFF_FFFF_FFFF_FFFF)

@@ -316,6 +316,7 @@ class _Run:
         self.log = np.empty((0, 6))
         self.sweeps: list[Sweep] = []
         self.stop_reason = ""
+        self.n_told = 0  # rounds of which the callback knows
         self.n_seen = self.best_round = 0  # on the validation rows
         self.best_risk = np.inf if self.validation is None else self.validation.first_risk
 
@@ -326,7 +327,7 @@ class _Run:
         at_a_time = max(1, VOTERS_AT_A_TIME // max(1, len(self.weight)))
         while not self.stop_reason:
             until = min(schedule.next_pause(self.n_rounds), self.n_rounds + at_a_time)
-            if not self._rounds(until, floor):
+            if not self._rounds(until, floor, deadline):
                 self.stop_reason = "converged"
             if schedule.reweight_every and self.n_rounds == until and until % schedule.reweight_every == 0:
                 self._reweight(schedule.reweight_sweeps)
@@ -338,8 +339,8 @@ class _Run:
             if not self.stop_reason and time.monotonic() > deadline:
                 self.stop_reason = "max_seconds"
 
-    def _rounds(self, until: int, floor: float) -> bool:
-        """Rounds up to number `until`; false when nothing is left to gain before that."""
+    def _rounds(self, until: int, floor: float, deadline: float) -> bool:
+        """Rounds up to number `until`, or the deadline; false when nothing is left to gain before that."""
         if until > len(self.log):
             room = max(until, 2 * len(self.log))
             self.voter = np.concatenate([self.voter, np.empty(room - len(self.log), dtype=np.int64)])
@@ -348,6 +349,8 @@ class _Run:
         while why == _core.Rounds.NEEDS_COLUMN:
             self.n_rounds, why, voter = self.kernel.run(self.voter, self.log, self.n_rounds, until, floor)
             if why == _core.Rounds.NEEDS_COLUMN:
+                if time.monotonic() > deadline:
+                    return True
                 self._fetch(voter)
         return why != _core.Rounds.CONVERGED
 
@@ -382,11 +385,9 @@ class _Run:
         """Stop for want of progress on the validation rows, or at the wish of the callback."""
         if self.validation is not None:
             self._watch(schedule.patience)
-        if (
-            schedule.callback is not None
-            and self.n_rounds
-            and (self.n_rounds % schedule.callback_every == 0 or self.stop_reason)
-        ):
+        is_time = self.n_rounds % schedule.callback_every == 0 or self.stop_reason
+        if schedule.callback is not None and is_time and self.n_rounds > self.n_told:
+            self.n_told = self.n_rounds
             risk, validation_risk = self.log[self.n_rounds - 1, [RISK, VALIDATION_RISK]]
             wants_stop = schedule.callback(
                 self.n_rounds, float(risk), None if self.validation is None else float(validation_risk)
@@ -408,7 +409,7 @@ class _Run:
     def restore(self, progress: Progress) -> None:
         self.weight[:] = progress.weight
         self.voter, self.log, self.sweeps = progress.voter.copy(), progress.log.copy(), list(progress.sweeps)
-        self.n_rounds = len(self.voter)
+        self.n_rounds = self.n_told = len(self.voter)
         self.kernel.objective = progress.objective
         self.stop_reason = progress.stop_reason if progress.stop_reason in FINAL_REASONS else ""
         for rows, edge, risk in zip(self.rows, progress.edges, progress.risks, strict=True):

@@ -11,8 +11,8 @@ import numpy as np
 
 WEIGHT_BITS = 51  # twice the sum of all weights is an exact double
 SUM_BITS = 61  # |2 * sum| stays below 2**63
-PRODUCT_BITS = 53  # weight * value is an exact double where the weight is a whole number
-MOST_REPEATS = 1 << 26  # whole weights that add up to more are not taken for repetitions of rows
+VALUE_BITS = 53  # what a double has
+MOST_REPEATS = 1 << 24  # whole weights that add up to more are not taken for repetitions of rows
 SAME_IN_ANY_ORDER = 1.0 + 1e-9  # a sum of weights that is 1, or 1 - 1e-16 in another order of rows: the same scale
 
 
@@ -28,17 +28,15 @@ def fixed_point(value: np.ndarray, weight: np.ndarray | None = None) -> tuple[np
     largest = float(np.max(np.abs(value), initial=0.0))
     if largest == 0.0:
         return np.zeros(len(value), dtype=np.int64), 1.0
-    shift, top, total = 0, 1.0, float(len(value))
-    if weight is not None:
-        if not are_repeats(weight):  # their scale means nothing, and should cost no precision
-            shift = _exponent(float(weight.max()))
-            weight = np.ldexp(weight, -shift)
-        top, total = float(weight.max()), float(weight.sum()) * SAME_IN_ANY_ORDER
-    bits = min(PRODUCT_BITS - _exponent(top), SUM_BITS - _exponent(total)) - _exponent(largest)
-    scaled = np.rint(np.ldexp(value, bits))
-    if weight is not None:
-        scaled = np.rint(scaled * weight)
-    return scaled.astype(np.int64), float(np.ldexp(1.0, shift - bits))
+    if weight is None or are_repeats(weight):
+        total = float(len(value) if weight is None else weight.sum())
+        bits = min(VALUE_BITS, SUM_BITS - _exponent(total)) - _exponent(largest)
+        integers = np.rint(np.ldexp(value, bits)).astype(np.int64)
+        return integers if weight is None else integers * weight.astype(np.int64), float(np.ldexp(1.0, -bits))
+    shift = _exponent(float(weight.max()))  # the scale of such weights means nothing, and should cost no precision
+    weight = np.ldexp(weight, -shift)
+    bits = min(VALUE_BITS, SUM_BITS - _exponent(float(weight.sum()) * SAME_IN_ANY_ORDER)) - _exponent(largest)
+    return np.rint(np.ldexp(value, bits) * weight).astype(np.int64), float(np.ldexp(1.0, shift - bits))
 
 
 def rounded_weights(weight: np.ndarray) -> np.ndarray:

@@ -202,7 +202,7 @@ def moments_from_matrix(
 def _check_matrix(H: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> None:
     if H.ndim != 2 or 0 in H.shape:
         raise ValueError(f"H has shape {H.shape}; it must be (examples, voters) with at least one of each")
-    if y.ndim not in (1, 2) or len(y) != len(H):
+    if y.ndim not in (1, 2) or y.shape[0] != len(H) or 0 in y.shape:
         raise ValueError(f"y has shape {y.shape}; it must have one entry for each of the {len(H)} rows of H")
     if weight is not None and (weight.shape != (len(H),) or not np.all(weight >= 0) or not weight.sum() > 0):
         raise ValueError("sample_weight must hold one non-negative number for each row of H, not all of them zero")

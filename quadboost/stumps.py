@@ -201,7 +201,11 @@ def _cuts_of_feature(
 
 
 def _uniform_cuts(low: float, high: float, k: int) -> np.ndarray:
-    return np.empty(0) if low == high else np.linspace(low, high, k + 2, dtype=np.float64)[1:-1]
+    if low == high:
+        return np.empty(0)
+    share = np.arange(1, k + 1) / (k + 1)
+    # Not low + share * (high - low), which overflows for the widest range.
+    return np.clip(float(low) * (1.0 - share) + float(high) * share, low, np.nextafter(float(high), low))
 
 
 def _midpoints(low: np.ndarray, high: np.ndarray) -> np.ndarray:
