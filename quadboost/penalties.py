@@ -45,6 +45,9 @@ class Penalty(Protocol):
     def violation(self, weight: np.ndarray, edge: np.ndarray) -> float:
         """The largest distance of an edge from what the conditions of optimality (KKT) want it to be."""
 
+    def largest(self, edge: np.ndarray, eta: np.ndarray) -> float:
+        """The largest strength worth trying, from the edges before the first round; NaN where there is none."""
+
 
 @dataclass(frozen=True)
 class NoPenalty:
@@ -66,6 +69,9 @@ class NoPenalty:
         return 0.0
 
     def gap(self, weight: np.ndarray, edge: np.ndarray, risk: float) -> float:
+        return np.nan
+
+    def largest(self, edge: np.ndarray, eta: np.ndarray) -> float:
         return np.nan
 
     def violation(self, weight: np.ndarray, edge: np.ndarray) -> float:
@@ -106,6 +112,10 @@ class L1:
         scale = min(max(target / risk, -limit), limit) if risk > 0 else min(1.0, limit)
         return max(0.0, risk + self.value(weight) - (2.0 * scale * target - scale * scale * risk))
 
+    def largest(self, edge: np.ndarray, eta: np.ndarray) -> float:
+        # From there on every weight is zero.
+        return float(np.abs(edge).max(initial=0.0))
+
     def violation(self, weight: np.ndarray, edge: np.ndarray) -> float:
         at_zero = np.maximum(np.abs(edge) - self.lam, 0.0)
         distance = np.where(weight == 0, at_zero, np.abs(edge - self.lam * np.sign(weight)))
@@ -141,6 +151,12 @@ class L2:
         slack = self.lam * weight - edge
         return float(slack @ slack) / self.lam
 
+    def largest(self, edge: np.ndarray, eta: np.ndarray) -> float:
+        # The objective falls by at most sum edge^2 / lam: beyond this, all voters together bring less than the
+        # best one alone brings without a penalty.
+        best = float(np.max(edge * edge / eta, initial=0.0))
+        return float(edge @ edge) / best if best > 0 else 0.0
+
     def violation(self, weight: np.ndarray, edge: np.ndarray) -> float:
         return float(np.abs(edge - self.lam * weight).max(initial=0.0))
 
@@ -175,6 +191,10 @@ class LInf:
     def gap(self, weight: np.ndarray, edge: np.ndarray, risk: float) -> float:
         # The objective is convex: from here to any point of the box it falls by no more than its slope says.
         return 2.0 * float((self.alpha_max * np.abs(edge) - weight * edge).sum())
+
+    def largest(self, edge: np.ndarray, eta: np.ndarray) -> float:
+        # No first weight is as large as this: a higher bound hardly differs from none.
+        return float(np.max(np.abs(edge) / eta, initial=0.0))
 
     def violation(self, weight: np.ndarray, edge: np.ndarray) -> float:
         # At the cap an edge may push outward as hard as it will.
