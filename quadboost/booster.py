@@ -47,6 +47,7 @@ class Trace:
     sweeps: list[Sweep]
     first_intercept: float
     centre: dict[int, float]  # by how much the intercept falls when a voter's weight rises by 1
+    first_weight: np.ndarray | None = None  # None: zeros
 
     def updates(self, round: int) -> tuple[np.ndarray, np.ndarray]:
         """Voters whose weight changed in a round (counted from 1), in order, and their new weights."""
@@ -58,7 +59,7 @@ class Trace:
 
     def weights_at(self, round: int, n_voters: int) -> np.ndarray:
         """The weight of every voter after a round."""
-        weight = np.zeros(n_voters)
+        weight = np.zeros(n_voters) if self.first_weight is None else self.first_weight.copy()
         first = 0
         for sweep in [*self.sweeps, Sweep(round, self.voter[:0], self.total[:0])]:
             last = min(round, sweep.round)
@@ -236,8 +237,9 @@ def run_rounds(
     validation: Moments | None = None,
     output: int = 0,
     resume: Progress | None = None,
+    start_weight: np.ndarray | None = None,
 ) -> Boosted:
-    """`boost` with its arguments in the package's own types."""
+    """`boost` with its arguments in the package's own types; the rounds may start from any weights."""
     one_of("mode", mode, MODES)
     if validation is not None and validation.product_sum.shape != moments.product_sum.shape:
         raise ValueError(
@@ -245,6 +247,8 @@ def run_rounds(
             f"training of {moments.n_voters} and {moments.n_outputs}; make both with the same voters and targets"
         )
     run = _Run(moments, penalty, mode, fit_intercept, validation, output)
+    if start_weight is not None:
+        run.start(start_weight)
     if resume is not None:
         run.restore(resume)
     run.go(schedule)
@@ -315,10 +319,22 @@ class _Run:
         self.voter = np.empty(0, dtype=np.int64)
         self.log = np.empty((0, 6))
         self.sweeps: list[Sweep] = []
+        self.first_weight: np.ndarray | None = None
+        self.first_objective = self.train.first_risk
         self.stop_reason = ""
         self.n_told = 0  # rounds of which the callback knows
         self.n_seen = self.best_round = 0  # on the validation rows
         self.best_risk = np.inf if self.validation is None else self.validation.first_risk
+
+    def start(self, weight: np.ndarray) -> None:
+        """Begin at these weights instead of zeros."""
+        self.first_weight = weight.copy()
+        self.weight[:] = weight
+        for rows in self.rows:
+            rows.set_weights(weight)
+        self.first_objective = self.kernel.objective = self.train.kernel.risk + self.penalty.value(weight)
+        if self.validation is not None:
+            self.best_risk = self.validation.kernel.risk
 
     def go(self, schedule: Schedule) -> None:
         """Rounds until something says stop."""
@@ -436,6 +452,7 @@ class _Run:
             sweeps=progress.sweeps,
             first_intercept=self.first_intercept,
             centre=dict(zip(drawn.tolist(), self.centre[drawn].tolist(), strict=True)),
+            first_weight=self.first_weight,
         )
         history = {
             "voter": progress.voter,
@@ -444,13 +461,13 @@ class _Run:
             "risk": log[:, RISK],
             "objective": log[:, OBJECTIVE],
         }
-        objective = log[-1, OBJECTIVE] if best else self.train.first_risk
+        objective = log[-1, OBJECTIVE] if best else self.first_objective
         if self.validation is not None:
             history["validation_risk"] = log[:, VALIDATION_RISK]
             best = self.best_round
             self.weight[:] = trace.weights_at(best, len(self.weight))
             self.train.set_weights(self.weight)
-            objective = log[best - 1, OBJECTIVE] if best else self.train.first_risk
+            objective = log[best - 1, OBJECTIVE] if best else self.first_objective
         risk = max(0.0, self.train.kernel.risk)
         return Boosted(
             weight=self.weight,
