@@ -57,9 +57,10 @@ def write_model(path: str | os.PathLike[str], record: ModelRecord) -> str:
     """
     path = os.fsdecode(path)
     try:
-        data = _pack(*to_parts(record), __version__)
+        arrays, metadata = to_parts(record)
+        data = _pack(arrays, metadata, __version__)
         from_parts(*_unpack(data))  # what could not be read is not written
-        _replace(os.path.realpath(path), data)
+        _replace(os.path.realpath(path), data, arrays)
     except ModelFileError as error:
         raise ModelFileError(f"cannot save the model to {path}: {error}") from None
     return hashlib.sha256(data).hexdigest()
@@ -196,7 +197,7 @@ def _read(path: str) -> bytes:
         return file.read(size)
 
 
-def _replace(path: str, data: bytes) -> None:
+def _replace(path: str, data: bytes, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Make `data` the content of the file, on the disk on return; after an error it is as it was."""
     directory = os.path.dirname(path)
     os.stat(directory)  # if it is missing the error names it, and not our temporary file
@@ -212,7 +213,7 @@ def _replace(path: str, data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         with open(temporary, "rb") as file:
-            if file.read() != data:
+            if file.read() != data or not _libhdf5_agrees(temporary, arrays):
                 raise OSError(errno.EIO, "the model did not read back as it was written", path)
         if mode is not None:
             os.chmod(temporary, stat.S_IMODE(mode))
@@ -223,6 +224,16 @@ def _replace(path: str, data: bytes) -> None:
         raise
     if os.name == "posix":
         _sync_directory(directory)
+
+
+def _libhdf5_agrees(path: str, arrays: Mapping[str, NDArray[Any]]) -> bool:
+    """Whether the reference library reads the same numbers: what we wrote is HDF5, for every other program too."""
+    import h5py  # here, so that loading a model does not need it
+
+    with h5py.File(path, "r", locking=False) as file:
+        return file.keys() == {*arrays, "metadata"} and all(
+            file[name][()].tobytes() == array.tobytes() for name, array in arrays.items()
+        )
 
 
 def _sync_directory(directory: str) -> None:

@@ -79,12 +79,12 @@ def test_the_file_of_format_1_predicts_what_it_predicted() -> None:
     assert ensemble.predict(X).tolist() == ["ouï ✓", "non", "non", "non"]
 
 
-def test_the_model_file_needs_numpy_alone(path: Path, run_python: Callable[..., str]) -> None:
+def test_reading_a_model_needs_numpy_alone(path: Path, run_python: Callable[..., str]) -> None:
     write_model(path, example())
     code = f"""
 import sys
-from quadboost.model_file import read_model, write_model
-write_model({str(path)!r}, read_model({str(path)!r}))
+from quadboost.model_file import read_model
+read_model({str(path)!r})
 print([name for name in ("h5py", "sklearn", "scipy", "pandas", "joblib") if name in sys.modules])
 """
     assert run_python(code).strip() == "[]"

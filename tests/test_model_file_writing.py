@@ -8,10 +8,13 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from model_files import bits, example, large, many_outputs, start_python
 
+from quadboost import model_file
+from quadboost.hdf5 import structure
 from quadboost.model_file import read_model, write_model
 
 
@@ -38,9 +41,7 @@ def test_a_new_file_has_the_permissions_of_any_new_file(path: Path, umask: Calla
 
 
 @pytest.mark.parametrize("old_mode", [0o600, 0o664, 0o444])
-def test_a_replaced_file_keeps_its_permissions(
-    old_mode: int, path: Path, umask: Callable[[int], int]
-) -> None:
+def test_a_replaced_file_keeps_its_permissions(old_mode: int, path: Path, umask: Callable[[int], int]) -> None:
     path.touch()
     path.chmod(old_mode)
     write_model(path, example())
@@ -78,9 +79,7 @@ def fail(error: BaseException) -> Callable[..., None]:
 
 
 @pytest.mark.parametrize("step", ["fsync", "chmod", "replace"])
-@pytest.mark.parametrize(
-    "error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()], ids=repr
-)
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()], ids=repr)
 def test_an_error_leaves_the_old_model_and_no_litter(
     step: str, error: BaseException, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -92,9 +91,7 @@ def test_an_error_leaves_the_old_model_and_no_litter(
     assert os.listdir(path.parent) == [path.name]
 
 
-def test_a_disk_that_does_not_keep_what_is_written_is_found_out(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disk_that_does_not_keep_what_is_written_is_found_out(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_model(path, many_outputs())
 
     def losing(descriptor: int) -> None:
@@ -107,9 +104,7 @@ def test_a_disk_that_does_not_keep_what_is_written_is_found_out(
     assert os.listdir(path.parent) == [path.name]
 
 
-def test_all_is_on_the_disk_before_the_name_and_the_name_on_return(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_is_on_the_disk_before_the_name_and_the_name_on_return(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[str] = []
     fsync, replace_file = os.fsync, os.replace
 
@@ -127,9 +122,7 @@ def test_all_is_on_the_disk_before_the_name_and_the_name_on_return(
     assert calls == ["file", "name", "directory"]
 
 
-def test_a_file_system_that_cannot_sync_directories_will_do(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_system_that_cannot_sync_directories_will_do(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fsync = os.fsync
 
     def files_only(descriptor: int) -> None:
@@ -194,3 +187,19 @@ def test_a_killed_writer_leaves_a_whole_model(path: Path) -> None:
 @pytest.mark.slow
 def test_many_killed_writers_leave_a_whole_model(path: Path) -> None:
     kill_writers(path, 100)
+
+
+def test_a_file_that_libhdf5_would_not_read_never_takes_the_place_of_the_old_one(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_model(path, example())
+    before = path.read_bytes()
+
+    def shifted(datasets: Any, userblock: int) -> bytes:
+        return structure(datasets, userblock).replace(b"SNOD", b"SNOT")
+
+    monkeypatch.setattr(model_file, "structure", shifted)  # our own reader would not see it
+    with pytest.raises(OSError):
+        write_model(path, example())
+    assert path.read_bytes() == before
+    assert os.listdir(path.parent) == [path.name]
