@@ -89,9 +89,10 @@ class RiskBound:
         return self.total >= 1.0
 
     def __str__(self) -> str:
-        verdict = " - vacuous: a bound of 1 or more says nothing" if self.vacuous else ""
+        promise = f"error at most {self.total:.3f} with probability {1 - self.delta:g}"
+        nothing = f"vacuous, for a bound of {self.total:.3f} says nothing"
         return (
-            f"{self.name}: error at most {self.total:.3f} with probability {1 - self.delta:g}{verdict}\n"
+            f"{self.name}: {nothing if self.vacuous else promise}\n"
             f"  mean loss on {self.rademacher.n_examples} training rows {self.risk:.4f}\n"
             f"  + complexity {self.complexity:.4f} (voters: {self.n_voters}, norm of their weights: {self.norm:.3g},"
             f" R: {self.rademacher.value:.4f})\n"

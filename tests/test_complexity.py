@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from itertools import product
 
 import numpy as np
@@ -154,3 +155,11 @@ def test_text_says_how_sure_the_estimate_is():
 def test_draws_that_mean_nothing_are_refused(draws):
     with pytest.raises(ValueError, match=f"draws={draws}"):
         rademacher_complexity(np.zeros((3, 1)), draws=draws)
+
+
+@pytest.mark.slow
+def test_a_hundred_draws_of_many_rows_take_seconds():
+    X = np.random.default_rng(0).normal(size=(100_000, 30))
+    start = time.monotonic()
+    rademacher_complexity(X, draws=100)
+    assert time.monotonic() - start < 10
