@@ -16,7 +16,7 @@ from ._scores import StepFunctions
 from .bins import bin_index
 from .frames import FrameSchema, to_matrix
 from .threads import resolve_threads
-from .voters import LEVEL, MISSING, THRESHOLD
+from .voters import MISSING, step_values
 
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 CELLS_FOR_THREADS = 200_000  # rows times step functions, below which a second thread costs more than it brings
@@ -203,29 +203,21 @@ class Ensemble:
         features, first = np.unique(self.feature[order], return_index=True)
         shapes = []
         for feature, own in zip(features.tolist(), np.split(order, first)[1:], strict=True):
-            if feature in self.categories:
-                cuts, value = self._level_steps(own, weight, len(self.categories[feature]))
-            else:
-                cuts, value = self._threshold_steps(own, weight)
+            cut_voters = own[self.kind[own] != MISSING]
             is_missing = weight[own[self.kind[own] == MISSING]].sum(axis=0)
-            shapes.append((feature, cuts, np.vstack([value - is_missing, is_missing])))
+            if feature in self.categories:
+                cuts = np.arange(len(self.categories[feature])) - 0.5
+                at_cuts = np.zeros((len(cuts), self.n_outputs))
+                at_cuts[self.threshold[cut_voters].astype(np.intp)] = weight[cut_voters]
+            else:
+                cut_voters = cut_voters[np.argsort(self.threshold[cut_voters], kind="stable")]
+                cuts, at_cuts = self.threshold[cut_voters], weight[cut_voters]
+            shapes.append((feature, cuts, step_values(at_cuts, feature in self.categories, is_missing)))
         return shapes
 
     def __getstate__(self) -> dict[str, Any]:
         """What is derived from the voters is made anew."""
         return {name: value for name, value in self.__dict__.items() if name not in ("_steps", "_shapes")}
-
-    def _threshold_steps(self, own: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        own = own[self.kind[own] == THRESHOLD]
-        own = own[np.argsort(self.threshold[own], kind="stable")]
-        passed = np.vstack([np.zeros((1, weight.shape[1])), np.cumsum(weight[own], axis=0)])
-        return self.threshold[own], 2.0 * passed - passed[-1]
-
-    def _level_steps(self, own: np.ndarray, weight: np.ndarray, n_levels: int) -> tuple[np.ndarray, np.ndarray]:
-        own = own[self.kind[own] == LEVEL]
-        value = np.zeros((n_levels + 1, weight.shape[1])) - weight[own].sum(axis=0)
-        value[self.threshold[own].astype(np.intp) + 1] += 2.0 * weight[own]
-        return np.arange(n_levels) - 0.5, value
 
 
 def load(path: str | os.PathLike[str], expected_sha256: str | None = None) -> Ensemble:

@@ -15,6 +15,7 @@ from .exact import are_repeats
 from .moments import Moments, stump_moments
 from .penalties import auto_lambda, make_penalty
 from .stumps import Stumps, candidate_stumps, check_thresholds
+from .voters import step_values
 
 CELLS_FOR_THREADS = 100_000  # values, below which threads cost more than they bring
 
@@ -128,14 +129,12 @@ def _importance(stumps: Stumps, codes: np.ndarray, weight: np.ndarray | None, vo
     """How much each feature moves the scores: the standard deviation of what it adds, as a share of their sum."""
     spread = np.zeros(stumps.n_features)
     active = np.flatnonzero(voter_weight.any(axis=1))
-    features = np.searchsorted(stumps.voter_start, active, side="right") - 1
-    for feature in np.unique(features).tolist():
-        n_bins = int(stumps.n_cuts[feature]) + 2
-        share = np.bincount(codes[:, feature], weights=weight, minlength=n_bins)
+    for feature in np.unique(np.searchsorted(stumps.voter_start, active, side="right") - 1).tolist():
+        n_cuts = int(stumps.n_cuts[feature])
+        own = voter_weight[stumps.voter_start[feature] : stumps.voter_start[feature + 1]]
+        values = step_values(own[:n_cuts], bool(stumps.is_level[feature]), own[n_cuts:].sum(axis=0))
+        share = np.bincount(codes[:, feature], weights=weight, minlength=n_cuts + 2)
         share = share / share.sum()
-        values = np.zeros((n_bins, voter_weight.shape[1]))
-        for voter in active[features == feature].tolist():
-            values += np.outer(stumps.votes(voter)[1], voter_weight[voter])
         variance = share @ (values * values) - (share @ values) ** 2
         spread[feature] = np.sqrt(np.maximum(variance, 0.0)).sum()
     return spread / spread.sum() if spread.any() else spread
