@@ -213,6 +213,29 @@ def test_resuming_what_has_converged_changes_nothing(problem):
     assert_same_run(boost(problem.moments, L1(0.05), resume=known.progress), known)
 
 
+@pytest.mark.parametrize("sweeps", [{}, {"reweight_every": 4}], ids=["no sweeps", "sweeps"])
+def test_rounds_may_start_from_any_weights(problem, sweeps):
+    n_voters, penalty = problem.moments.n_voters, L1(0.01)
+    start = np.where(np.arange(n_voters) % 3 == 0, 0.1, 0.0)
+    schedule = booster.Schedule(max_rounds=100_000, tol=1e-10, **sweeps)
+    rules = {"mode": "corrective", "fit_intercept": True}
+    found = booster.run_rounds(problem.moments, penalty, schedule, start_weight=start, **rules)
+    rows = problem.rows(True)
+    np.testing.assert_array_equal(found.trace.weights_at(0, n_voters), start)
+    for n_rounds in (1, 4, 9):
+        a = found.trace.weights_at(n_rounds, n_voters)
+        assert found.history["risk"][n_rounds - 1] == pytest.approx(rows.risk(a), rel=1e-12)
+        objective = rows.risk(a) + penalty.value(a)
+        assert found.history["objective"][n_rounds - 1] == pytest.approx(objective, rel=1e-12)
+    known = boost(problem.moments, penalty, fit_intercept=True, max_rounds=100_000, tol=1e-10)
+    assert found.objective == pytest.approx(known.objective, abs=1e-12)
+    never_better = booster.run_rounds(
+        problem.moments, penalty, schedule, start_weight=known.weight, validation=problem.moments, **rules
+    )
+    assert never_better.n_rounds == 0
+    np.testing.assert_array_equal(never_better.weight, known.weight)
+
+
 # --- other ways to stop -------------------------------------------------------------------------------------
 
 
