@@ -121,6 +121,7 @@ def test_a_clone_has_the_parameters_and_nothing_of_the_fit(estimator):
 @each
 def test_a_stored_model_predicts_the_same_and_can_go_on(estimator, way, tmp_path):
     model = fitted(estimator, warm_start=True)
+    model.predict(X)  # what is kept for scoring must not be in the way
     if way == "pickle":
         copy = pickle.loads(pickle.dumps(model))
     else:
@@ -378,6 +379,12 @@ def test_a_warm_start_with_other_parameters_does_not_pretend(change):
         return
     known = QuadBoostClassifier(**{**OPTIONS, "max_rounds": 500, "reg_lambda": 0.1, **change}).fit(X, Y)
     assert model.history_["objective"][-1] == pytest.approx(known.history_["objective"][-1], rel=1e-3)
+
+
+def test_a_warm_start_with_fewer_rounds_than_there_are_is_refused():
+    model = QuadBoostClassifier(**OPTIONS, warm_start=True).fit(X, Y)
+    with pytest.raises(ValueError, match="max_rounds=10"):
+        model.set_params(max_rounds=10).fit(X, Y)
 
 
 def test_a_warm_start_on_a_table_of_another_shape_is_refused():
