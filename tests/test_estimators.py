@@ -372,10 +372,13 @@ def test_a_warm_start_with_other_parameters_does_not_pretend(change):
     """It is refused, or it fits what it was asked for; it does not return the old model as the new one."""
     model = QuadBoostClassifier(**OPTIONS, reg_lambda=0.1, warm_start=True).fit(X, Y)
     model.set_params(max_rounds=500, **change)
+    refusal = ""
     try:
         model.fit(X, Y)
     except ValueError as error:
-        assert "warm_start" in str(error)
+        refusal = str(error)
+    if refusal:
+        assert "warm_start" in refusal
         return
     known = QuadBoostClassifier(**{**OPTIONS, "max_rounds": 500, "reg_lambda": 0.1, **change}).fit(X, Y)
     assert model.history_["objective"][-1] == pytest.approx(known.history_["objective"][-1], rel=1e-3)
