@@ -1,0 +1,60 @@
+"""Files that appear under their name when all of them is written, or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from typing import BinaryIO
+
+
+@contextlib.contextmanager
+def whole_file(path: str) -> Iterator[BinaryIO]:
+    """Open a file to write; it replaces what was there when the block ends, and only if it ends well.
+
+    A device or a pipe cannot be replaced and is written as it goes. Errors of writing name `path`.
+    """
+    real = os.path.realpath(path)
+    try:
+        old = os.stat(real).st_mode if os.path.exists(real) else None
+        if old is not None and not stat.S_ISREG(old):
+            with open(real, "wb") as file:
+                yield file
+            return
+        os.stat(os.path.dirname(real))
+        temporary = os.path.join(os.path.dirname(real), f".quadboost-{os.urandom(8).hex()}.tmp")
+        mode = 0o666 if old is None else 0o600  # nobody reads it who might not read the file it replaces
+        try:
+            with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            if old is not None:
+                os.chmod(temporary, stat.S_IMODE(old))
+            os.replace(temporary, real)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
+    except OSError as error:
+        if error.errno is None or isinstance(error, BrokenPipeError):
+            raise
+        if error.filename is None or ".quadboost-" in os.fsdecode(error.filename):
+            raise OSError(error.errno, os.strerror(error.errno), path) from error
+        raise
+
+
+def check_output(path: str, inputs: Iterable[str]) -> None:
+    """Refuse, before any work, a file that could not be written or that is also read."""
+    directory = os.path.dirname(os.path.realpath(path))
+    if os.path.isdir(path):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    if not stat.S_ISDIR(os.stat(directory).st_mode):
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), directory)
+    if not os.access(path if os.path.exists(path) else directory, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+    for other in inputs:
+        if os.path.exists(path) and os.path.exists(other) and os.path.samefile(path, other):
+            raise ValueError(f"{path} would be overwritten while it is needed; give the output another name")
