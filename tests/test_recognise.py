@@ -1,0 +1,217 @@
+import numpy as np
+import pytest
+
+pa = pytest.importorskip("pyarrow")
+
+from quadboost.recognise import (  # noqa: E402
+    BOOL,
+    MISSING,
+    NUMBER,
+    TEXT,
+    convert,
+    is_category,
+    kind_of_levels,
+    recognise,
+    to_arrow,
+    whole_numbers,
+)
+
+
+def texts(*values):
+    return pa.chunked_array([pa.array(values, pa.string())])
+
+
+def found(*values, **more):
+    kind, column = recognise(texts(*values), "it", from_text=True, remedy="drop it", **more)
+    return kind, column.to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (["1", "2"], [1.0, 2.0]),
+        (["1", "-2.5", "+3", ".5", "4.", "1e3", "-2E-2"], [1.0, -2.5, 3.0, 0.5, 4.0, 1000.0, -0.02]),
+        (["1", "", "NA", "NaN", "null", "?", "None", " "], [1.0] + [None] * 7),
+        ([" 1", "2 ", ""], [1.0, 2.0, None]),
+        (["inf", "-Infinity", ""], [np.inf, -np.inf, None]),
+        (["", "", ""], [None] * 3),
+        (["0", "1"], [0.0, 1.0]),
+    ],
+)
+def test_numbers_are_recognised(values, expected):
+    assert found(*values) == (NUMBER, expected)
+
+
+def test_not_a_number_is_missing():
+    _, column = found("1", "nan")
+    assert column[0] == 1.0
+    assert column[1] is None or np.isnan(column[1])
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [(["true", "false"], [True, False]), (["TRUE", "False", "", "NA"], [True, False, None, None])],
+)
+def test_true_and_false_are_recognised(values, expected):
+    assert found(*values) == (BOOL, expected)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (["yes", "no"], ["yes", "no"]),
+        ([" padded ", "NA", ""], [" padded ", None, None]),
+        (["1", "two"], ["1", "two"]),
+        (["10.0.0.1", "10.0.0.2"], ["10.0.0.1", "10.0.0.2"]),
+        (["+", "-"], ["+", "-"]),
+        (["2020-01-01", "unknown"], ["2020-01-01", "unknown"]),
+        (["0x10", "0x11"], ["0x10", "0x11"]),
+    ],
+)
+def test_the_rest_is_text(values, expected):
+    assert found(*values) == (TEXT, expected)
+
+
+@pytest.mark.parametrize("word", MISSING)
+def test_every_word_for_missing_is_known_in_every_kind_of_column(word):
+    for other, kind in [("1", NUMBER), ("true", BOOL), ("word", TEXT)]:
+        assert found(other, word)[0] == kind
+        assert found(other, word)[1][1] is None or np.isnan(found(other, word)[1][1])
+
+
+@pytest.mark.parametrize("wrong", ["n.a.", "1,5", "12%", "$3", "one"])
+def test_text_among_numbers_is_refused_with_its_row(wrong):
+    values = [*map(str, range(30)), wrong]
+    with pytest.raises(ValueError, match=r"Column 'it' holds .* in row 31.*numbers; drop it") as caught:
+        found(*values)
+    assert repr(wrong) in str(caught.value)
+    assert found(*values, category=True)[0] == TEXT
+
+
+def test_numbers_written_in_another_way_are_refused():
+    with pytest.raises(ValueError, match="holds '1,5' in row 1, though it seems to be a column of numbers"):
+        found("1,5", "2,25")
+
+
+@pytest.mark.parametrize(
+    "date",
+    ["2020-01-31", "2020/1/31", "31.12.2020", "1/31/20", "2020-01-31 12:30", "2020-01-31T12:30:00.5+01:00", "12:30:05"],
+)
+def test_dates_are_refused_unless_they_are_declared_categories(date):
+    with pytest.raises(ValueError, match=r"Column 'it' holds dates or times, such as .*; drop it"):
+        found(date, "")
+    assert found(date, "", category=True) == (TEXT, [date, None])
+
+
+@pytest.mark.parametrize("type_", [pa.date32(), pa.timestamp("us"), pa.duration("s"), pa.time32("s")])
+def test_columns_of_a_date_type_are_refused(type_):
+    with pytest.raises(ValueError, match=r"Column 'it' holds dates or times of type .*; drop it"):
+        recognise(pa.chunked_array([pa.array([1], type_)]), "it", from_text=False, remedy="drop it")
+
+
+@pytest.mark.parametrize("values", [[[1]], [{"a": 1}], [b"bytes"]])
+def test_columns_of_a_type_that_is_no_feature_are_refused(values):
+    with pytest.raises(ValueError, match="Column 'it' holds values of type"):
+        recognise(pa.chunked_array([values]), "it", from_text=False, remedy="drop it")
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "category"),
+    [
+        (pa.array([1, 2]), NUMBER, False),
+        (pa.array([1.5, None]), NUMBER, False),
+        (pa.array([None, None]), NUMBER, False),
+        (pa.array([1, 2], pa.decimal128(5)), NUMBER, False),
+        (pa.array(["a", "1"]), TEXT, True),
+        (pa.array(["a"], pa.large_string()), TEXT, True),
+        (pa.array([True, None]), BOOL, True),
+        (pa.array(["a"]).dictionary_encode(), TEXT, True),
+        (pa.array([1, 1]).dictionary_encode(), NUMBER, True),
+    ],
+)
+def test_types_are_taken_at_their_word(values, kind, category):
+    column = pa.chunked_array([values])
+    assert recognise(column, "it", from_text=False, remedy="")[0] == kind
+    assert is_category(column) == category
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "expected"),
+    [
+        (["1", ""], NUMBER, [1.0, None]),
+        (["1", "x", "NA"], TEXT, ["1", "x", None]),
+        (["2020-01-01"], TEXT, ["2020-01-01"]),
+        (["true", "0", "FALSE", "?"], BOOL, [True, False, False, None]),
+    ],
+)
+def test_text_becomes_what_is_wanted(values, kind, expected):
+    assert convert(texts(*values), kind, "it", from_text=True, expected="").to_pylist() == expected
+
+
+@pytest.mark.parametrize(("values", "kind"), [(["1", "", "inf", "x"], NUMBER), (["true", "", "0", "x"], BOOL)])
+def test_text_that_is_not_what_is_wanted_is_named(values, kind):
+    with pytest.raises(ValueError, match=r"^Column 'it' holds 'x' in row 104, but so it is$"):
+        convert(texts(*values), kind, "it", from_text=True, expected="but so it is", first_row=100)
+
+
+@pytest.mark.parametrize(("values", "kind"), [(["1"], NUMBER), (["1"], BOOL), ([1], TEXT), ([True], TEXT)])
+def test_typed_text_and_numbers_are_not_taken_for_each_other(values, kind):
+    with pytest.raises(ValueError, match=r"Column 'it' holds .*, such as '?(1|True)'?, but so it is"):
+        convert(pa.chunked_array([values]), kind, "it", from_text=False, expected="but so it is")
+
+
+@pytest.mark.parametrize("kind", [NUMBER, TEXT, BOOL])
+@pytest.mark.parametrize("type_", [pa.string(), pa.float64(), pa.null()])
+def test_a_column_without_values_is_all_missing_whatever_its_type(kind, type_):
+    column = pa.chunked_array([pa.nulls(3, type_)])
+    assert convert(column, kind, "it", from_text=False, expected="").to_pylist() == [None] * 3
+
+
+def test_whole_numbers_stay_whole():
+    assert whole_numbers(texts("1", "-2", " 3", "")).to_pylist() == [1, -2, 3, None]
+    assert whole_numbers(texts("1", "2.0")) is None
+    assert whole_numbers(texts("0x10")) is None
+
+
+@pytest.mark.parametrize(
+    ("levels", "kind"),
+    [([["a"], ["b", "c"]], TEXT), ([[False], [True]], BOOL), ([[1], [2.5]], NUMBER), ([[0], [True]], NUMBER)],
+)
+def test_levels_tell_what_a_column_held(levels, kind):
+    assert kind_of_levels(levels, "it") == kind
+
+
+def test_levels_of_text_and_numbers_are_refused():
+    with pytest.raises(ValueError, match="Column 'it' held both text and numbers"):
+        kind_of_levels([["a"], [1]], "it")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.array([1.5, np.nan]),
+        np.array([1, 2], np.int16),
+        np.array([1, 2**63], np.uint64),
+        np.array([0.5], np.float16),
+        np.array([True, False]),
+        np.array(["a", "", "é" * 100]),
+        np.array(["a", "b"], dtype=object),
+        np.arange(6.0).reshape(3, 2)[:, 1],
+        np.array([], dtype="U3"),
+        np.array([], dtype=bool),
+    ],
+)
+def test_arrays_are_the_same_in_arrow(values):
+    np.testing.assert_array_equal(np.array(to_arrow(values).to_pylist(), dtype=values.dtype), values)
+
+
+def test_nothing_here_imports_pandas(run_python):
+    code = """
+import sys, numpy as np, pyarrow as pa
+from quadboost.recognise import *
+column = pa.chunked_array([to_arrow(np.array(["1", "x", "", "2020-01-01"]))])
+recognise(column, "it", from_text=True, remedy="")
+convert(column.slice(0, 1), "numbers", "it", from_text=True, expected="")
+print("pandas" in sys.modules)
+"""
+    assert run_python(code).strip() == "False"
