@@ -1,0 +1,62 @@
+"""A model in words, for a person who has only its file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from .ensemble import Ensemble
+
+STRONGEST = 10  # features to name
+MOST_CLASSES = 50  # to name
+
+
+def describe(ensemble: Ensemble, path: str) -> str:
+    """What a model is, its strongest features, and how it was trained.
+
+    Of `info` nothing is taken for granted: whoever wrote the file could write anything there.
+    """
+    used, place, n_voters = np.unique(ensemble.feature, return_inverse=True, return_counts=True)
+    classes = [] if ensemble.classes is None else ensemble.classes.tolist()
+    task = f"classification, {len(classes)} classes" if classes else "regression"
+    lines = [f"{path}: {task}, {len(place)} voters on {len(used)} of {ensemble.n_features} features"]
+    if classes:
+        lines += ["", "classes", *(f"  {_text(label)}" for label in classes[:MOST_CLASSES])]
+        lines += ["  ..."] if len(classes) > MOST_CLASSES else []
+
+    share = _importances(ensemble, used, place)
+    lines += ["", "strongest features (share of importance, voters)"]
+    for i in np.argsort(-share, kind="stable")[:STRONGEST].tolist():
+        feature = int(used[i])
+        name = f"feature {feature}" if ensemble.feature_names is None else _text(ensemble.feature_names[feature])
+        lines.append(f"  {share[i]:6.1%} {n_voters[i]:6}  {name}")
+
+    training = {key: value for key, value in ensemble.info.items() if key != "feature_importances"}
+    sections = {key: training.pop(key) for key, value in ensemble.info.items() if isinstance(value, dict)}
+    for title, section in {"training": training, **sections}.items():
+        lines += ["", _text(title), *(f"  {_text(key):22} {_text(value)}" for key, value in section.items())]
+    return "\n".join(lines)
+
+
+def _importances(ensemble: Ensemble, used: np.ndarray, place: np.ndarray) -> np.ndarray:
+    """Those that training has left, else the weights."""
+    known: Any = ensemble.info.get("feature_importances")
+    if isinstance(known, list) and len(known) == ensemble.n_features and _are_numbers(known):
+        return np.array([known[feature] for feature in used.tolist()], dtype=np.float64)
+    weight = np.abs(ensemble.weight).reshape(len(place), ensemble.n_outputs).sum(axis=1)
+    return np.bincount(place, weights=weight, minlength=len(used)) / max(weight.sum(), np.finfo(float).tiny)
+
+
+def _are_numbers(values: Iterable[Any]) -> bool:
+    return all(type(value) in (int, float) for value in values)
+
+
+def _text(value: Any) -> str:
+    """A value on one line, without characters that could do something to a terminal."""
+    if not isinstance(value, str):
+        rounded = json.loads(json.dumps(value), parse_float=lambda digits: float(f"{float(digits):.6g}"))
+        value = json.dumps(rounded, ensure_ascii=False)
+    return value if value.isprintable() else ascii(value)

@@ -1,0 +1,243 @@
+"""What quadboost-train does: read examples, fit an estimator, write the model file and a summary."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ._version import __version__
+from .cli import LEFT_OUT
+from .ensemble import Ensemble
+from .estimators import QuadBoostClassifier, QuadBoostRegressor
+from .frames import _listed, to_matrix
+from .train_data import CLASSIFICATION, REGRESSION, Examples, choose_task, shipped_examples
+from .whole_file import check_output, whole_file
+
+SECONDS_BETWEEN_LINES = 5.0
+ESTIMATORS: dict[str, Any] = {CLASSIFICATION: QuadBoostClassifier, REGRESSION: QuadBoostRegressor}
+ONLY_FOR = {"class_weight": CLASSIFICATION, "standardize": REGRESSION}
+
+
+def train(arguments: Namespace) -> None:
+    start = time.monotonic()
+    validation_table, fraction = _validation(arguments.validation)
+    _check(arguments, validation_table)
+    options = _options(arguments)
+    examples, validation = _read(arguments, validation_table)
+    target = arguments.target or "target"
+    task, reason = choose_task(examples.y, arguments.task, target)
+    if task == REGRESSION:
+        examples, validation = _real(examples), None if validation is None else _real(validation)
+    if fraction is not None:
+        examples, validation = examples.split(fraction, arguments.random_state, stratify=task == CLASSIFICATION)
+    if not arguments.quiet:
+        _print(f"{task} of {target!r}: {reason}")
+        if examples.n_left_out:
+            _print(f"{examples.n_left_out} rows without a target are left out")
+        _print(f"training on {len(examples.y)} rows, {len(examples.names)} features")
+    ensemble = _fit(task, options, examples, validation, arguments.quiet)
+    summary = {"task": task, "target": target, **_summary(ensemble, examples, validation)}
+    summary["seconds"] = time.monotonic() - start
+    ensemble.info["summary"] = summary
+    ensemble.save(arguments.output)
+    classes = None if ensemble.classes is None else ensemble.classes.tolist()
+    if arguments.json is not None:
+        whole = {"quadboost": __version__, "model": arguments.output, "classes": classes, **summary}
+        with whole_file(arguments.json) as file:
+            file.write(json.dumps(whole, indent=2).encode() + b"\n")
+    if not arguments.quiet:
+        _print(_in_words(summary, classes, arguments.output))
+
+
+# --- arguments ----------------------------------------------------------------------------------------------
+
+
+def _validation(given: str | None) -> tuple[str | None, float | None]:
+    """A table or a fraction."""
+    try:
+        fraction = None if given is None else float(given)
+    except ValueError:
+        return given, None
+    if fraction is not None and not 0 < fraction < 1:
+        raise ValueError(f"--validation {given} must lie between 0 and 1, or be a table")
+    return None, fraction
+
+
+def _check(arguments: Namespace, validation_table: str | None) -> None:
+    """Refuse before any work what cannot go well."""
+    if (arguments.table is None) == (arguments.example is None):
+        raise ValueError("give a TABLE, before the options, or else --example NAME")
+    if arguments.example is not None:
+        for name in ("target", "weight", "categorical"):
+            if getattr(arguments, name):
+                raise ValueError(f"--{name} is for a TABLE, and has no meaning with --example")
+        if validation_table is not None:
+            raise ValueError(f"--validation {validation_table}: with --example it must be a number between 0 and 1")
+    elif arguments.target is None:
+        raise ValueError("--target is missing: name the column to predict")
+    if arguments.weight is not None and arguments.weight == arguments.target:
+        raise ValueError(f"--weight and --target name the same column, {arguments.target!r}")
+    inputs = [path for path in (arguments.table, validation_table) if path is not None]
+    check_output(arguments.output, inputs)
+    if arguments.json is not None:
+        check_output(arguments.json, inputs)
+        if os.path.realpath(arguments.json) == os.path.realpath(arguments.output):
+            raise ValueError(f"--json and --output name the same file, {arguments.output}")
+
+
+def _options(arguments: Namespace) -> dict[str, Any]:
+    """The parameters of the estimator that were given, checked."""
+    known = {name for estimator in ESTIMATORS.values() for name in estimator._get_param_names()} - LEFT_OUT
+    options = {name: value for name, value in vars(arguments).items() if name in known}
+    if options.get("penalty") == "none":
+        options["penalty"] = None
+    QuadBoostRegressor(**{name: value for name, value in options.items() if name not in ONLY_FOR})._options()
+    return options
+
+
+def _class_weight(given: Sequence[str], labels: np.ndarray) -> Any:
+    if list(given) == ["balanced"]:
+        return "balanced"
+    label_of = {str(label): label for label in np.unique(labels).tolist()}
+    weights = {}
+    for item in given:
+        name, _, weight = item.rpartition("=")
+        if name not in label_of:
+            raise ValueError(f"--class-weight {item!r} must be LABEL=WEIGHT with a label of {_listed([*label_of])}")
+        try:
+            weights[label_of[name]] = float(weight)
+        except ValueError:
+            raise ValueError(f"--class-weight {item!r}: {weight!r} is not a number") from None
+    return weights
+
+
+# --- fit ----------------------------------------------------------------------------------------------------
+
+
+def _read(arguments: Namespace, validation_table: str | None) -> tuple[Examples, Examples | None]:
+    if arguments.example is not None:
+        return shipped_examples(arguments), None
+    from .train_table import table_examples  # needs pyarrow, which --example does not
+
+    return table_examples(arguments, validation_table)
+
+
+def _real(examples: Examples) -> Examples:
+    return replace(examples, y=examples.y.astype(np.float64))
+
+
+def _fit(task: str, options: dict[str, Any], examples: Examples, validation: Examples | None, quiet: bool) -> Ensemble:
+    for name, only_for in ONLY_FOR.items():
+        if name in options and only_for != task:
+            raise ValueError(f"--{name.replace('_', '-')} is for {only_for}, and this is {task}")
+    if "class_weight" in options:
+        options = {**options, "class_weight": _class_weight(options["class_weight"], examples.y)}
+    if validation is not None and task == CLASSIFICATION:
+        unknown = np.setdiff1d(validation.y, examples.y)
+        if len(unknown):
+            raise ValueError(f"the validation rows have the label {unknown[0].item()!r}, which no training row has")
+    on_terminal = sys.stderr.isatty()
+    estimator = ESTIMATORS[task](
+        **options,
+        categorical_features=examples.categorical,
+        verbose=int(on_terminal and not quiet),
+        callbacks=None if on_terminal or quiet else [_Lines()],
+    )
+    more = {}
+    if validation is not None:
+        more = {"X_val": validation.X, "y_val": validation.y, "sample_weight_val": validation.weight}
+    ensemble: Ensemble = estimator.fit(examples.X, examples.y, examples.weight, **more).ensemble_
+    if ensemble.feature_names is None:  # an array has none
+        ensemble._schema = replace(ensemble._schema, feature_names=examples.names)
+    for name in LEFT_OUT:
+        ensemble.info["parameters"].pop(name, None)
+    return ensemble
+
+
+class _Lines:
+    """News of the fit where there is no terminal to draw a bar on."""
+
+    def __init__(self) -> None:
+        self.last = time.monotonic()
+
+    def __call__(self, round: int, risk: float, validation_risk: float | None) -> None:
+        if time.monotonic() - self.last >= SECONDS_BETWEEN_LINES:
+            self.last = time.monotonic()
+            more = "" if validation_risk is None else f", validation risk {validation_risk:.6f}"
+            _print(f"round {round}: risk {risk:.6f}{more}")
+
+
+# --- summary ------------------------------------------------------------------------------------------------
+
+
+def _summary(ensemble: Ensemble, examples: Examples, validation: Examples | None) -> dict[str, Any]:
+    info = ensemble.info
+    risk, error = _figures(ensemble, examples)
+    summary = {
+        "rows": len(examples.y),
+        "validation_rows": 0 if validation is None else len(validation.y),
+        "rows_left_out": examples.n_left_out,
+        "features": ensemble.n_features,
+        "categorical_features": len(ensemble.categories),
+        "features_used": len(np.unique(ensemble.feature)),
+        "rounds": sum(output["rounds"] for output in info["outputs"]),
+        "stop": sorted({output["stop"] for output in info["outputs"]}),
+        "voters": len(ensemble.feature),
+        "risk": risk,
+        "error": error,
+        "validation_risk": None,
+        "validation_error": None,
+        "fit_seconds": info["seconds"],
+    }
+    if validation is not None:
+        summary["validation_risk"], summary["validation_error"] = _figures(ensemble, validation)
+    return summary
+
+
+def _figures(ensemble: Ensemble, examples: Examples) -> tuple[float, float]:
+    """Quadratic risk, the mean over outputs, and error: share of wrong labels, or root mean square."""
+    squares, wrong = np.empty(len(examples.y)), np.empty(len(examples.y))
+    for X, rows in examples.blocks():
+        scores = ensemble._score(to_matrix(X, ensemble._schema))
+        y = examples.y[rows]
+        if ensemble.classes is None:
+            squares[rows] = (y - scores) ** 2
+        else:
+            wanted = ensemble.classes[1:] if scores.ndim == 1 else ensemble.classes
+            targets = np.where(y[:, None] == wanted, 1.0, -1.0)
+            squares[rows] = ((targets - scores.reshape(targets.shape)) ** 2).mean(axis=1)
+            wrong[rows] = ensemble._label(scores) != y
+    risk = float(np.average(squares, weights=examples.weight))
+    return risk, float(np.sqrt(risk) if ensemble.classes is None else np.average(wrong, weights=examples.weight))
+
+
+def _in_words(summary: dict[str, Any], classes: list[Any] | None, path: str) -> str:
+    def both(name: str) -> str:
+        more = f", validation {summary[f'validation_{name}']:.6g}" if summary["validation_rows"] else ""
+        return f"training {summary[name]:.6g}{more}"
+
+    n_validation = summary["validation_rows"]
+    lines = {
+        "rows": f"{summary['rows']}" + (f", validation {n_validation}" if n_validation else ""),
+        "features": f"{summary['features']}, {summary['features_used']} of them used",
+        "classes": None if classes is None else f"{len(classes)}: {_listed(classes, 10)}",
+        "rounds": f"{summary['rounds']} ({', '.join(summary['stop'])})",
+        "voters": summary["voters"],
+        "risk": both("risk"),
+        "error": both("error") + (" (root mean square)" if classes is None else ""),
+        "time": f"{summary['seconds']:.1f} s, {summary['fit_seconds']:.1f} s of them for the fit",
+        "model": path,
+    }
+    return "\n".join(f"{name:10}{text}" for name, text in lines.items() if text is not None)
+
+
+def _print(text: str) -> None:
+    print(text, flush=True)

@@ -1,0 +1,110 @@
+"""What quadboost-train learns from: the columns of a table as features, target and weights."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn import datasets
+from sklearn.model_selection import train_test_split
+
+from .frames import _listed
+
+CLASSIFICATION, REGRESSION = "classification", "regression"
+MOST_WHOLE_LABELS = 20  # with more different whole numbers a target is a quantity
+MOST_TEXT_LABELS = 200  # with more a target of text is rather a mistake
+ROWS_AT_A_TIME = 65_536
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Rows to learn from."""
+
+    X: Any  # an array, or a pyarrow table
+    names: tuple[str, ...]
+    y: np.ndarray
+    weight: np.ndarray | None = None
+    categorical: Any = "auto"  # as the estimators want it
+    n_left_out: int = 0  # rows without a target
+
+    def take(self, rows: np.ndarray) -> Examples:
+        if isinstance(self.X, np.ndarray):
+            X = self.X[rows]
+        else:
+            from .recognise import to_arrow
+
+            X = self.X.take(to_arrow(rows))
+        return replace(self, X=X, y=self.y[rows], weight=None if self.weight is None else self.weight[rows])
+
+    def blocks(self) -> Iterator[tuple[Any, slice]]:
+        """The features, some thousands of rows at a time, and which rows they are."""
+        for start in range(0, len(self.y), ROWS_AT_A_TIME):
+            rows = slice(start, start + ROWS_AT_A_TIME)
+            yield (
+                (self.X[rows] if isinstance(self.X, np.ndarray) else self.X.slice(start, ROWS_AT_A_TIME)),
+                rows,
+            )
+
+    def split(self, fraction: float, seed: int, *, stratify: bool) -> tuple[Examples, Examples]:
+        """Set a share of the rows aside, with the classes as in the whole where that can be."""
+        strata = None
+        if stratify:
+            counts = np.unique(self.y, return_counts=True)[1]
+            if counts.min() >= 2 and min(fraction, 1 - fraction) * len(self.y) >= len(counts):
+                strata = self.y
+        parts = train_test_split(np.arange(len(self.y)), test_size=fraction, stratify=strata, random_state=seed)
+        kept, held_out = (self.take(np.sort(rows)) for rows in parts)
+        return kept, held_out
+
+
+def choose_features(names: Sequence[str], others: Sequence[str], arguments: Namespace) -> list[str]:
+    """The features that --features and --drop leave, in the order of the table; `others` are no features."""
+    given = arguments.features or arguments.drop or []
+    unknown = [name for name in given if name not in names]
+    if unknown:
+        raise ValueError(f"there is no column {_listed(unknown)}, only {_listed(names)}")
+    for name in others:
+        if name in (arguments.features or ()):
+            raise ValueError(f"--features names {name!r}, which is the target or the weight")
+    wanted = set(arguments.features or names) - set(arguments.drop or ()) - set(others)
+    if not wanted:
+        raise ValueError("no column is left to learn from")
+    return [name for name in names if name in wanted]
+
+
+def shipped_examples(arguments: Namespace) -> Examples:
+    """A dataset that scikit-learn ships."""
+    data = getattr(datasets, f"load_{arguments.example}")()
+    names = [str(name) for name in data.feature_names]
+    chosen = choose_features(names, [], arguments)
+    y = np.asarray(data.target_names)[data.target] if "target_names" in data else data.target
+    return Examples(data.data[:, [names.index(name) for name in chosen]], tuple(chosen), y)
+
+
+def choose_task(y: np.ndarray, wanted: str | None, target: str) -> tuple[str, str]:
+    """Classification or regression, and why."""
+    values = np.unique(y)
+    example = values[0].item()
+    if len(values) == 1:
+        raise ValueError(f"the target {target!r} is {example!r} in every row; there is nothing to learn")
+    is_text, is_bool = y.dtype.kind in "UO", y.dtype.kind == "b"
+    fractions = values[values != np.rint(values)] if y.dtype.kind == "f" else values[:0]
+    if wanted == REGRESSION and is_text:
+        raise ValueError(f"the target {target!r} holds text, such as {example!r}; a regression needs numbers")
+    if wanted == CLASSIFICATION and len(fractions):
+        raise ValueError(f"the target {target!r} holds {fractions[0]}; labels are text or whole numbers")
+    if wanted is None and is_text and len(values) > MOST_TEXT_LABELS:
+        raise ValueError(
+            f"the target {target!r} holds {len(values)} different texts, such as {example!r}; "
+            "if they are labels, say so by --task classification"
+        )
+    if wanted is not None:
+        return wanted, "as asked for"
+    if is_text or is_bool:
+        return CLASSIFICATION, "the target holds text" if is_text else "the target holds true and false"
+    if len(fractions) == 0 and len(values) <= MOST_WHOLE_LABELS:
+        return CLASSIFICATION, f"the target holds {len(values)} different whole numbers; else --task {REGRESSION}"
+    return REGRESSION, f"the target holds {len(values)} different numbers"
