@@ -5,7 +5,7 @@ are given (the callers check) and hold no policy. Every sum over rows is a sum o
 so that neither the number of threads nor the order of rows can change a bit of a result.
 """
 from cython.parallel cimport prange
-from libc.math cimport fabs
+from libc.math cimport ceil, fabs
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uintptr_t
 from libc.string cimport memset
 
@@ -141,7 +141,7 @@ def quantile_cuts(
                 a += 1
             else:
                 fair = before[first] + <double> mass / shared if shared > 1 else before[n]
-                used = _first_at_least(before, <int64_t> fair)
+                used = _first_at_least(before, <int64_t> ceil(fair))
                 if used - 1 > first and fair - before[used - 1] <= before[used] - fair:
                     used -= 1
                 end = min(end, max(used, <Py_ssize_t> latest[n_bins - b - 1], first + 1))

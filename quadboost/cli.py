@@ -279,6 +279,8 @@ def _number_or(word: str, number: type) -> Callable[[str], Any]:
 def _main(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], None], argv: Any) -> NoReturn:
     """Run a command and end the process: the one place that knows what an error looks like to a user."""
     warnings.simplefilter("ignore")
+    if sys.stdout is None:  # it was closed before we began
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # not at once: files are to be cleaned up
     status: Any = 0

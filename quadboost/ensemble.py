@@ -16,7 +16,7 @@ from ._scores import StepFunctions
 from .bins import bin_index
 from .frames import FrameSchema, to_matrix
 from .threads import resolve_threads
-from .voters import MISSING, step_values
+from .voters import MISSING, check_voters, step_values
 
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 CELLS_FOR_THREADS = 200_000  # rows times step functions, below which a second thread costs more than it brings
@@ -90,11 +90,24 @@ class Ensemble:
         self.kind = np.zeros(len(self.feature), np.uint8) if kind is None else np.ascontiguousarray(kind, np.uint8)
         self.classes = None if classes is None else np.asarray(classes)
         self.info = dict(info or {})
+        self._check(int(n_features), feature_names, categories or {})
         self._schema = FrameSchema(
             n_features=int(n_features),
             feature_names=None if feature_names is None else tuple(feature_names),
             categories=dict(categories or {}),
         )
+
+    def _check(self, n_features: int, names: Sequence[str] | None, categories: Mapping[int, list[list[Any]]]) -> None:
+        intercept = np.atleast_1d(self.intercept)
+        check_voters(self.feature, self.kind, self.threshold, self.weight, intercept, n_features, categories)
+        if intercept.shape != (self.n_outputs,):
+            raise ValueError(f"the intercept has shape {intercept.shape}; there are {self.n_outputs} outputs")
+        if self.classes is not None:
+            wanted = 2 if self.n_outputs == 1 else self.n_outputs
+            if len(self.classes) != wanted:
+                raise ValueError(f"there are {len(self.classes)} classes for {self.n_outputs} outputs, not {wanted}")
+        if names is not None and len(names) != n_features:
+            raise ValueError(f"there are {len(names)} feature_names for {n_features} features")
 
     @property
     def n_features(self) -> int:
@@ -183,7 +196,12 @@ class Ensemble:
         share = np.maximum(1.0 + scores, 0.0)
         hopeless = ~share.any(axis=1)
         share[hopeless, scores[hopeless].argmax(axis=1)] = 1.0
-        return share / share.sum(axis=1, keepdims=True)
+        share /= share.sum(axis=1, keepdims=True)
+        # As above: scores that differ too little to show still decide the label.
+        first, label = share.argmax(axis=1), scores.argmax(axis=1)
+        tied = np.flatnonzero(first != label)
+        share[tied, label[tied]] = np.nextafter(share[tied, first[tied]], 2.0)
+        return share
 
     @cached_property
     def _steps(self) -> StepFunctions:

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
@@ -14,11 +14,13 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import check_is_fitted
 
 from ._version import __version__
-from .booster import Boosted, Callback, Schedule
+from .booster import Boosted, Callback, Progress, Schedule
 from .checks import at_least, positive
 from .ensemble import Ensemble
 from .examples import (
     Examples,
+    Units,
+    centre_and_spread,
     class_weights,
     examples_of,
     has_validation,
@@ -26,7 +28,6 @@ from .examples import (
     one_vs_rest,
     positions_of,
     real_targets,
-    spread_of,
     times,
 )
 from .frames import FrameSchema, learn_schema, to_matrix
@@ -103,6 +104,19 @@ SHARED_ATTRIBUTES = """ensemble_ : Ensemble
         How much each feature moves the scores of the training rows: standard deviation, as a share of the sum."""
 
 
+# Parameters that may differ from those of the fit that a warm start goes on from.
+MAY_CHANGE = ("max_rounds", "max_seconds", "callbacks", "callback_every", "cache_bytes", "n_jobs", "verbose")
+
+
+class _Warm(NamedTuple):
+    """Where a fit stood."""
+
+    shape: tuple[int, ...]
+    parameters: dict[str, Any]
+    held_out: np.ndarray | None
+    progress: list[Progress]
+
+
 class _QuadBoost(BaseEstimator):
     """What classifier and regressor share."""
 
@@ -131,7 +145,8 @@ class _QuadBoost(BaseEstimator):
     def _staged_scores(self, X: Any) -> Iterator[np.ndarray]:
         matrix = self._matrix(X)
         codes = self._stumps.code(matrix)
-        scores = np.tile([trace.first_intercept for trace in self._traces] * self._target_scale, (len(matrix), 1))
+        scores = np.tile([trace.first_intercept for trace in self._traces] * self._units.scale, (len(matrix), 1))
+        scores += self._units.shift
         weight = [dict[int, float]() for _ in self._traces]
         n_rounds = np.atleast_1d(self.n_rounds_)
         for round in range(1, int(n_rounds.max()) + 1):
@@ -139,7 +154,7 @@ class _QuadBoost(BaseEstimator):
                 trace = self._traces[output]
                 for voter, total in zip(*(values.tolist() for values in trace.updates(round)), strict=True):
                     feature, votes = self._stumps.votes(voter)
-                    delta = (total - weight[output].get(voter, 0.0)) * self._target_scale[output]
+                    delta = (total - weight[output].get(voter, 0.0)) * self._units.scale[output]
                     weight[output][voter] = total
                     scores[:, output] += delta * (votes[codes[:, feature]] - trace.centre[voter])
             yield scores.copy() if self.ensemble_.weight.ndim == 2 else scores[:, 0].copy()
@@ -166,7 +181,7 @@ class _QuadBoost(BaseEstimator):
         strata: np.ndarray | None = None,
         classes: np.ndarray | None = None,
         one_output: bool = True,
-        target_scale: np.ndarray | None = None,
+        units: Units,
     ) -> None:
         """Train on targets of shape (m, n_outputs), and set what a fit leaves behind."""
         start = time.monotonic()
@@ -176,27 +191,22 @@ class _QuadBoost(BaseEstimator):
             min_category_count=self.min_category_count,
             sample_weight=given.all_weights(),
         )
-        n_outputs = given.y.shape[1]
-        scale = np.ones(n_outputs) if target_scale is None else target_scale
-        rows, held_out = given.rows(schema, scale, type(self).__name__), None
+        rows, held_out = units.of(given.rows(schema, type(self).__name__)), None
+        warm = self._warm_start(rows)
+        split = None if warm is None else warm.held_out
         if validation is not None:
-            held_out = validation.rows(schema, scale, type(self).__name__)
+            held_out = units.of(validation.rows(schema, type(self).__name__))
         elif self.validation_fraction is not None:
-            rows, held_out = _split(rows, self.validation_fraction, strata, self.random_state)
-        shape = (*rows.X.shape, n_outputs)
-        shape_before, resume = getattr(self, "_progress", (shape, None)) if self.warm_start else (shape, None)
-        if shape != shape_before:
-            raise ValueError(
-                f"warm_start goes on from a fit of {shape_before[:2]} values, but X now gives {shape[:2]}; "
-                "give the same data, or set warm_start=False"
-            )
+            split = _split(len(rows.X), self.validation_fraction, strata, self.random_state) if split is None else split
+            rows, held_out = rows.take(~split), rows.take(split)
+        n_outputs = rows.y.shape[1]
         with news_of(self.verbose, self.callbacks or (), options.schedule.max_rounds, n_outputs) as callback:
             trained = train(
                 rows,
                 replace(options, schedule=replace(options.schedule, callback=callback)),
                 validation=held_out,
                 n_levels={f: len(levels) for f, levels in schema.categories.items()},
-                resume=resume,
+                resume=None if warm is None else warm.progress,
             )
         info = {
             "quadboost": __version__,
@@ -209,17 +219,45 @@ class _QuadBoost(BaseEstimator):
             "outputs": [describe_run(result) for result in trained.boosted],
             "feature_importances": trained.importance.tolist(),
         }
-        self.ensemble_ = _make_ensemble(trained, schema, classes, one_output, scale, info)
+        self.ensemble_ = _make_ensemble(trained, schema, classes, one_output, units, info)
         self.intercept_ = self.ensemble_.intercept
         self.n_features_in_ = schema.n_features
         self.__dict__.pop("feature_names_in_", None)
         if schema.feature_names is not None:
             self.feature_names_in_ = np.array(schema.feature_names, dtype=object)
-        self._target_scale = scale
-        self.__dict__.pop("_progress", None)
+        self._units = units
+        self._warm = None
         if self.warm_start:
-            self._progress = shape, [result.progress for result in trained.boosted]
+            progress = [result.progress for result in trained.boosted]
+            self._warm = _Warm(given.y.shape, self._lasting_parameters(), split, progress)
         self._tell(trained, one_output)
+
+    def _lasting_parameters(self) -> dict[str, Any]:
+        return {name: value for name, value in self.get_params(deep=False).items() if name not in MAY_CHANGE}
+
+    def _warm_start(self, rows: Rows) -> _Warm | None:
+        """Where the last fit stood, if this one is to go on from there."""
+        warm: _Warm | None = getattr(self, "_warm", None) if self.warm_start else None
+        if warm is None:
+            return None
+        if warm.shape != rows.y.shape:
+            raise ValueError(
+                f"warm_start goes on from a fit to targets of shape {warm.shape}, but y now has {rows.y.shape}; "
+                "give the same data, or set warm_start=False"
+            )
+        done = max(len(progress.voter) for progress in warm.progress)
+        if done > self.max_rounds:
+            raise ValueError(
+                f"warm_start goes on from a fit of {done} rounds, but max_rounds={self.max_rounds}; "
+                "give more, or set warm_start=False"
+            )
+        for name, value in self._lasting_parameters().items():
+            if value is not warm.parameters[name] and value != warm.parameters[name]:
+                raise ValueError(
+                    f"warm_start goes on from a fit with {name}={warm.parameters[name]!r}, but it is now {value!r}; "
+                    "set it back, or set warm_start=False"
+                )
+        return warm
 
     def _tell(self, trained: Trained, one_output: bool) -> None:
         """Set the attributes that tell how the fit went: lists, one entry per output, where there are several."""
@@ -317,9 +355,10 @@ class QuadBoostClassifier(ClassifierMixin, _QuadBoost):
             return given._replace(y=one_vs_rest(position, classes), weight=weight)
 
         validation = None
-        if has_validation(X_val, y_val):
+        if has_validation(X_val, y_val, sample_weight_val):
             validation = examples_of(X_val, labels_of(y_val), sample_weight_val, "_val")
             validation = with_targets(validation, positions_of(validation.y, classes))
+        n_outputs = 1 if len(classes) == 2 else len(classes)
         self._fit(
             with_targets(given, position),
             validation,
@@ -327,6 +366,7 @@ class QuadBoostClassifier(ClassifierMixin, _QuadBoost):
             strata=position,
             classes=classes,
             one_output=len(classes) == 2,
+            units=Units(np.zeros(n_outputs), np.ones(n_outputs)),
         )
         self.classes_ = classes
         return self
@@ -430,19 +470,24 @@ class QuadBoostRegressor(RegressorMixin, _QuadBoost):
         one_output = given.y.ndim == 1
         given = given._replace(y=given.y.reshape(len(given.y), -1))
         validation = None
-        if has_validation(X_val, y_val):
+        if has_validation(X_val, y_val, sample_weight_val):
             validation = examples_of(X_val, real_targets(y_val), sample_weight_val, "_val")
             validation = validation._replace(y=validation.y.reshape(len(validation.y), -1))
             if validation.y.shape[1] != given.y.shape[1]:
                 raise ValueError(
                     f"y_val has {validation.y.shape[1]} outputs and y has {given.y.shape[1]}; give as many"
                 )
+        # A target far from zero would lose precision; the intercept takes it back.
+        centre, spread = centre_and_spread(given.y, given.weight)
         self._fit(
             given,
             validation,
             options=options,
             one_output=one_output,
-            target_scale=spread_of(given.y, given.weight) if self.standardize else None,
+            units=Units(
+                centre if self.fit_intercept else np.zeros_like(centre),
+                spread if self.standardize else np.ones_like(spread),
+            ),
         )
         return self
 
@@ -460,11 +505,11 @@ def _make_ensemble(
     schema: FrameSchema,
     classes: np.ndarray | None,
     one_output: bool,
-    scale: np.ndarray,
+    units: Units,
     info: dict[str, Any],
 ) -> Ensemble:
-    weight = np.column_stack([result.weight for result in trained.boosted]) * scale
-    intercept = np.array([result.intercept for result in trained.boosted]) * scale
+    weight = np.column_stack([result.weight for result in trained.boosted]) * units.scale
+    intercept = np.array([result.intercept for result in trained.boosted]) * units.scale + units.shift
     voters = np.flatnonzero(weight.any(axis=1))
     feature, kind, threshold = trained.stumps.describe(voters)
     return Ensemble(
@@ -487,13 +532,13 @@ def _history(result: Boosted, trained: Trained) -> dict[str, np.ndarray]:
     return {"voter": result.history["voter"], "feature": feature, "threshold": threshold} | result.history
 
 
-def _split(rows: Rows, fraction: float, strata: np.ndarray | None, random_state: Any) -> tuple[Rows, Rows]:
+def _split(m: int, fraction: float, strata: np.ndarray | None, random_state: Any) -> np.ndarray:
+    """Which rows to set aside."""
     if strata is not None and np.bincount(strata).min() < 2:
         strata = None  # a class of one row cannot be in both parts
-    train_rows, held_out = train_test_split(
-        np.arange(len(rows.X)), test_size=fraction, stratify=strata, random_state=random_state
-    )
-    return rows.take(np.sort(train_rows)), rows.take(np.sort(held_out))
+    held_out = np.zeros(m, dtype=bool)
+    held_out[train_test_split(np.arange(m), test_size=fraction, stratify=strata, random_state=random_state)[1]] = True
+    return held_out
 
 
 def _plain(value: Any) -> Any:

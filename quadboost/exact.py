@@ -56,3 +56,18 @@ def are_repeats(weight: np.ndarray) -> bool:
 def _exponent(x: float) -> int:
     """The least e with x < 2**e."""
     return int(np.frexp(x)[1])
+
+
+def exact_mean(value: np.ndarray, weight: np.ndarray | None = None) -> float:
+    """The mean, the same for any order of rows."""
+    integers, scale = fixed_point(value, weight)
+    total = float(len(value)) if weight is None else float(rounded_weights(weight).sum())
+    return float(integers.sum() * scale / total)
+
+
+def effective_count(weight: np.ndarray) -> float:
+    """How many examples weighted rows are worth: whole weights count repetitions, others by how uneven they are."""
+    if are_repeats(weight):
+        return float(weight.sum())
+    weight = np.sort(weight / weight.max())  # sorted: the same sums for any order of rows
+    return float(weight.sum() ** 2 / np.sum(weight * weight))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,21 +11,31 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d
 
 from .checks import one_of, positive
+from .exact import exact_mean
 from .frames import FrameSchema, to_matrix
 from .training import Rows
 
 LARGEST_TARGET = 1e150  # the square of a larger one overflows
+LARGEST_WEIGHT = 1e150
+CLASS_WEIGHT_BITS = 30  # so that a class's weight times a whole number is exact
 
 
 def labels_of(y: Any) -> np.ndarray:
     if y is None:
         raise ValueError("fit requires y to be passed, but the target y is None")
     labels = column_or_1d(np.asarray(y) if hasattr(y, "__array__") else y, warn=True)
-    if labels.dtype.kind == "O" and any(value is None or value != value for value in labels):
+    if labels.dtype.kind == "O" and any(_is_missing(value) for value in labels.tolist()):
         raise ValueError("y holds missing labels; leave those rows out")
     check_array(labels, ensure_2d=False, dtype=None, ensure_min_samples=0)
     check_classification_targets(labels)
     return labels
+
+
+def _is_missing(label: Any) -> bool:
+    try:
+        return label is None or bool(label != label)
+    except TypeError:  # pandas.NA is neither
+        return True
 
 
 def real_targets(y: Any) -> np.ndarray:
@@ -42,6 +54,7 @@ class Examples(NamedTuple):
     y: np.ndarray
     weight: np.ndarray | None
     kept: np.ndarray | None  # None: all
+    repeats: np.ndarray | None  # the weights as they were given, without those of classes
 
     def all_weights(self) -> np.ndarray | None:
         """The weight of every row of X, also of those that are left out."""
@@ -51,22 +64,24 @@ class Examples(NamedTuple):
         weight[self.kept] = 1.0 if self.weight is None else self.weight
         return weight
 
-    def rows(self, schema: FrameSchema, scale: np.ndarray, owner: str) -> Rows:
+    def rows(self, schema: FrameSchema, owner: str) -> Rows:
         matrix = to_matrix(self.X, schema, owner=owner)
-        return Rows(matrix if self.kept is None else matrix[self.kept], self.y / scale, self.weight)
+        return Rows(matrix if self.kept is None else matrix[self.kept], self.y, self.weight, self.repeats)
 
 
 def examples_of(X: Any, y: np.ndarray, weight: Any, suffix: str = "") -> Examples:
     """Check that X, y and weights fit together; a row of weight zero is the same as no row."""
     if not hasattr(X, "shape"):
         X = np.asarray(X, dtype=None if hasattr(X, "__array__") else object)
+        if X.ndim == 1 and len({np.size(row) for row in X.tolist()}) > 1:
+            raise ValueError(f"X{suffix} is a list of rows of different lengths, not a table; give each as many values")
     n_rows = X.shape[0] if X.shape else 0
     if n_rows == 0:
         raise ValueError(f"X{suffix} has 0 rows (shape={X.shape}) while a minimum of 1 is required")
     if n_rows != len(y):
         raise ValueError(f"X{suffix} has {n_rows} rows and y{suffix} has {len(y)}; give one target for every row")
     if weight is None:
-        return Examples(X, y, None, None)
+        return Examples(X, y, None, None, None)
     name = f"sample_weight{suffix}"
     weight = np.asarray(weight)
     weight = np.full(n_rows, weight) if weight.ndim == 0 else weight
@@ -77,17 +92,22 @@ def examples_of(X: Any, y: np.ndarray, weight: Any, suffix: str = "") -> Example
         raise ValueError(f"{name} holds {weight.min()}; weights must not be negative")
     if not weight.any():
         raise ValueError(f"{name} is zero for every row; at least one weight must be positive")
-    kept = weight > 0
-    if kept.all():
-        return Examples(X, y, None if (weight == 1.0).all() else weight, None)
-    weight = weight[kept]
-    return Examples(X, y[kept], None if (weight == 1.0).all() else weight, kept)
+    if weight.max() > LARGEST_WEIGHT:
+        raise ValueError(f"{name} holds {weight.max()}; weights must be below {LARGEST_WEIGHT:g}")
+    kept = None
+    if weight.min() == 0:
+        kept = weight > 0
+        y, weight = y[kept], weight[kept]
+    weight = None if (weight == 1.0).all() else weight
+    return Examples(X, y, weight, kept, weight)
 
 
-def has_validation(X_val: Any, y_val: Any) -> bool:
+def has_validation(X_val: Any, y_val: Any, sample_weight_val: Any) -> bool:
     if (X_val is None) != (y_val is None):
         given, absent = ("y_val", "X_val") if X_val is None else ("X_val", "y_val")
         raise ValueError(f"{given} was given without {absent}; a validation set needs both")
+    if X_val is None and sample_weight_val is not None:
+        raise ValueError("sample_weight_val was given without X_val and y_val; a validation set needs both")
     return X_val is not None
 
 
@@ -114,13 +134,20 @@ def class_weights(
     if isinstance(given, str):
         one_of("class_weight", given, ("balanced",))
         mass = np.bincount(position, weights=weight, minlength=len(classes))
-        return mass.sum() / (len(classes) * mass)
+        return _rounded(mass.sum() / (len(classes) * mass))
+    if not isinstance(given, Mapping):
+        raise ValueError(f"class_weight={given!r} is not known; give 'balanced', or a dict from class to weight")
     unknown = set(given) - set(classes.tolist())
     if unknown:
         raise ValueError(
             f"class_weight names {unknown.pop()!r}, which is not a class; the classes are {classes.tolist()}"
         )
-    return np.array([positive("class_weight", given.get(label, 1.0)) for label in classes.tolist()])
+    return _rounded(np.array([positive("class_weight", given.get(label, 1.0)) for label in classes.tolist()]))
+
+
+def _rounded(class_weight: np.ndarray) -> np.ndarray:
+    mantissa, exponent = np.frexp(class_weight)
+    return np.ldexp(np.rint(np.ldexp(mantissa, CLASS_WEIGHT_BITS)), exponent - CLASS_WEIGHT_BITS)
 
 
 def times(weight: np.ndarray | None, class_weight: np.ndarray | None, position: np.ndarray) -> np.ndarray | None:
@@ -129,7 +156,21 @@ def times(weight: np.ndarray | None, class_weight: np.ndarray | None, position: 
     return class_weight[position] if weight is None else weight * class_weight[position]
 
 
-def spread_of(targets: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-    mean = np.average(targets, axis=0, weights=weight)
-    spread = np.sqrt(np.average((targets - mean) ** 2, axis=0, weights=weight))
-    return np.where(spread > 0, spread, 1.0)
+class Units(NamedTuple):
+    """Targets are learnt as (y - shift) / scale, one of each per output."""
+
+    shift: np.ndarray
+    scale: np.ndarray
+
+    def of(self, rows: Rows) -> Rows:
+        return replace(rows, y=(rows.y - self.shift) / self.scale)
+
+
+def centre_and_spread(targets: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation of each target; 1 for the spread of a constant one."""
+    centre = np.array([exact_mean(target, weight) for target in targets.T])
+    variance = np.array(
+        [exact_mean((target - mean) ** 2, weight) for target, mean in zip(targets.T, centre, strict=True)]
+    )
+    spread = np.sqrt(variance)
+    return centre, np.where(spread > 1e-12 * np.abs(centre), spread, 1.0)

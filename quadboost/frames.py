@@ -93,9 +93,7 @@ def learn_schema(
     return FrameSchema(table.shape[1], table.names, categories)
 
 
-def to_matrix(
-    X: Any, schema: FrameSchema, *, allow_extra: bool = False, owner: str = "this model"
-) -> np.ndarray:
+def to_matrix(X: Any, schema: FrameSchema, *, allow_extra: bool = False, owner: str = "this model") -> np.ndarray:
     """Return X as a real matrix, its columns in the order of the schema.
 
     Parameters
@@ -260,9 +258,7 @@ class _Table:
         return f"Column {self._name(j)}"
 
     def text_remedy(self, j: int) -> str:
-        return (
-            f"convert it to numbers or declare it in categorical_features=[{self._name(j)}]{self.text_hint}"
-        )
+        return f"convert it to numbers or declare it in categorical_features=[{self._name(j)}]{self.text_hint}"
 
     def _name(self, j: int) -> str:
         return str(j) if self.names is None else repr(self.names[j])
@@ -284,9 +280,7 @@ def _table(X: Any) -> _Table:
         table = _array_table(X)
     for n, what in zip(table.shape, ("sample", "feature"), strict=True):
         if n == 0:
-            raise ValueError(
-                f"Found array with 0 {what}(s) (shape={table.shape}) while a minimum of 1 is required."
-            )
+            raise ValueError(f"Found array with 0 {what}(s) (shape={table.shape}) while a minimum of 1 is required.")
     return table
 
 
@@ -307,9 +301,7 @@ def _array_table(X: Any) -> _Table:
         # tolist makes ints of datetime64[ns]
         rows = list(array[:, j]) if array.dtype.kind in "mM" else array[:, j].tolist()
         if {float, type(None)} >= set(map(type, rows)):
-            return np.array(
-                rows, dtype=np.float64
-            )  # as _code_list would, but many distinct values are slow there
+            return np.array(rows, dtype=np.float64)  # as _code_list would, but many distinct values are slow there
         return _code_list(rows, label)
 
     hint = ", or pass a DataFrame"
@@ -432,9 +424,7 @@ def _declared(categorical_features: Any, table: _Table) -> set[int]:
     items = list(categorical_features)
     if items and all(isinstance(item, bool | np.bool_) for item in items):
         if len(items) != table.shape[1]:
-            raise ValueError(
-                f"categorical_features is a mask of {len(items)} columns, but X has {table.shape[1]}"
-            )
+            raise ValueError(f"categorical_features is a mask of {len(items)} columns, but X has {table.shape[1]}")
         return {j for j, item in enumerate(items) if item}
     return {_column_index(item, table) for item in items}
 
@@ -455,9 +445,7 @@ def _match_columns(table: _Table, schema: FrameSchema, allow_extra: bool, owner:
     if schema.feature_names is None or table.names is None:
         n = table.shape[1]
         if n != schema.n_features:
-            raise ValueError(
-                f"X has {n} features, but {owner} is expecting {schema.n_features} features as input"
-            )
+            raise ValueError(f"X has {n} features, but {owner} is expecting {schema.n_features} features as input")
         return list(range(n))
     index = {name: j for j, name in enumerate(table.names)}
     missing = [name for name in schema.feature_names if name not in index]

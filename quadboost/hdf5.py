@@ -70,9 +70,7 @@ def structure(datasets: Sequence[Dataset], userblock: int) -> bytes:
     entry = struct.pack("<QQIIQQ", 0, root_at, 1, 0, tree_at, heap_at)  # III.C
     root = _root_header(tree_at, heap_at)
     siblings = (_NOWHERE, _NOWHERE)
-    tree = struct.pack(
-        "<4sBBHQQQQQ", b"TREE", 0, 0, 1, *siblings, 0, leaf_at, name_at[in_order[-1]]
-    )  # III.A.1
+    tree = struct.pack("<4sBBHQQQQQ", b"TREE", 0, 0, 1, *siblings, 0, leaf_at, name_at[in_order[-1]])  # III.A.1
     heap = struct.pack("<4sB3xQQQ", b"HEAP", 0, len(names), 1, heap_at + 32) + names  # III.D; 1: nothing free
     leaf = struct.pack("<4sBxH", b"SNOD", 1, len(datasets))  # III.B
     leaf += b"".join(struct.pack("<QQ24x", name_at[name], header_at[name]) for name in in_order)
@@ -102,6 +100,4 @@ def _dataset_header(dataset: Dataset, data_at: int) -> bytes:
     dataspace = struct.pack(f"<BBB5x{rank}Q", 1, rank, 0, *dataset.shape)
     fill_value = struct.pack("<BBBBI", 2, 2, 2, 1, 0)  # the usual one: zero
     contiguous = struct.pack("<BBQQ", 3, 1, data_at if n_bytes else _NOWHERE, n_bytes)
-    return _object_header(
-        (1, 0, dataspace), (3, 1, _DATATYPES[dataset.dtype]), (5, 1, fill_value), (8, 0, contiguous)
-    )
+    return _object_header((1, 0, dataspace), (3, 1, _DATATYPES[dataset.dtype]), (5, 1, fill_value), (8, 0, contiguous))

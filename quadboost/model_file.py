@@ -119,9 +119,7 @@ def _unpack(data: bytes) -> tuple[dict[str, NDArray[Any]], bytes]:
     _check_magic(data)
     _, file_format, n_body, digest, version, *sizes = _HEAD.unpack_from(data)
     if len(data) != _USERBLOCK + n_body:
-        raise ModelFileError(
-            f"it has {len(data)} bytes, not {_USERBLOCK + n_body}: it was cut short or damaged"
-        )
+        raise ModelFileError(f"it has {len(data)} bytes, not {_USERBLOCK + n_body}: it was cut short or damaged")
     if len(data) > MAX_FILE_BYTES:
         raise ModelFileError(f"it has {len(data)} bytes, at most {MAX_FILE_BYTES} are read")
     if _digest(data) != digest:

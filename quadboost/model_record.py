@@ -5,16 +5,16 @@ A value that is wrong here could send a kernel out of bounds later, so each one 
 
 import json
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .voters import check_voters
+
 MAX_INFO_DEPTH = 32
 
-_THRESHOLD, _LEVEL, _MISSING = range(3)
 _METADATA_KEYS = {"n_features", "one_output", "classes", "feature_names", "categories", "info"}
 _LABEL_TYPES: dict[str, type] = {  # by dtype of the labels: the type that a label has in JSON
     "bool": bool,
@@ -103,7 +103,10 @@ def from_parts(arrays: Arrays, text: bytes) -> ModelRecord:
         raise ModelFileError(f"info is {info!r:.60}, not a dict")
     if wrong := _wrong_in(info, MAX_INFO_DEPTH):
         raise ModelFileError(f"info{wrong}")
-    _check_voters(arrays, n_features, categories)
+    try:
+        check_voters(**arrays, n_features=n_features, categories=categories)
+    except ValueError as error:
+        raise ModelFileError(str(error)) from None
     return ModelRecord(
         feature=arrays["feature"],
         threshold=arrays["threshold"],
@@ -123,8 +126,8 @@ def _as_array(name: str, values: ArrayLike, dtype: str, ndim: int) -> NDArray[An
     if given.ndim != ndim or given.dtype.kind not in ("iuf" if dtype == "<f8" else "iu"):
         raise ModelFileError(f"{name} is {given.ndim}-d of {given.dtype}, not {ndim}-d of {np.dtype(dtype)}")
     array = given.astype(dtype)
-    if dtype != "<f8":
-        _refuse(array != given, given, f"{name} {{0}} is {{1}}, which {np.dtype(dtype)} does not hold")
+    if dtype != "<f8" and (wrong := array != given).any():
+        raise ModelFileError(f"{name} {wrong.argmax()} is {given[wrong][0]}, which {np.dtype(dtype)} does not hold")
     return array
 
 
@@ -203,17 +206,13 @@ def _checked_categories(categories: Any, n_features: int) -> dict[int, list[list
     for key, levels in categories.items():
         feature = int(key) if key.isascii() and key.isdigit() and len(key) <= 10 else -1
         if str(feature) != key or not 0 <= feature < n_features:
-            raise ModelFileError(
-                f"categories has the feature {key!r:.60}, but there are {n_features} features"
-            )
+            raise ModelFileError(f"categories has the feature {key!r:.60}, but there are {n_features} features")
         if type(levels) is not list or not all(type(level) is list and level for level in levels):
             raise ModelFileError(f"the levels of feature {feature} are not lists of one category or more")
         values = [value for level in levels for value in level]
         for value in values:
             if not _is_scalar(value):
-                raise ModelFileError(
-                    f"a category of feature {feature} is {value!r:.60}: not a number or string"
-                )
+                raise ModelFileError(f"a category of feature {feature} is {value!r:.60}: not a number or string")
         if len(set(values)) != len(values):  # 1, 1.0 and True are one: a value is looked up by equality
             raise ModelFileError(f"feature {feature} has the same category twice")
         checked[feature] = levels
@@ -234,57 +233,3 @@ def _wrong_in(value: Any, depth: int) -> str:
         if wrong := _wrong_in(item, depth - 1):
             return f"[{key!r:.60}]{wrong}"
     return ""
-
-
-def _check_voters(arrays: Arrays, n_features: int, categories: Mapping[int, Sequence[Any]]) -> None:
-    feature, kind, threshold = arrays["feature"], arrays["kind"], arrays["threshold"]
-    for name in ("threshold", "weight", "intercept"):
-        _refuse(~np.isfinite(arrays[name]), arrays[name], f"{name} {{0}} is {{1}}, not a finite number")
-    outside = (feature < 0) | (feature >= n_features)
-    _refuse(outside, feature, f"voter {{0}} looks at feature {{1}}, but there are {n_features} features")
-    _refuse(kind > _MISSING, kind, "voter {0} is of kind {1}, but the kinds are 0, 1 and 2")
-    not_zero = (kind == _MISSING) & (threshold != 0)
-    _refuse(not_zero, threshold, "voter {0} is of kind 2 (missing) and has the threshold {1}, not 0")
-
-    if categories or (kind == _LEVEL).any():
-        _check_levels(feature, kind, threshold, categories)
-
-    # Hashes sort ten times faster than voters do; those are sorted only if two hashes are equal.
-    where = feature.astype(np.uint64) * np.uint64(4) + kind
-    hashes = (threshold + 0.0).view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    hashes ^= where * np.uint64(0xC2B2AE3D27D4EB4F)
-    hashes.sort()
-    if np.any(hashes[1:] == hashes[:-1]):
-        order = np.lexsort((threshold, where))
-        twice = (np.diff(where[order]) == 0) & (np.diff(threshold[order]) == 0)
-        _refuse(twice, order, "voter {1} stands there twice")
-
-
-def _check_levels(
-    feature: NDArray[np.int32],
-    kind: NDArray[np.uint8],
-    threshold: NDArray[np.float64],
-    categories: Mapping[int, Sequence[Any]],
-) -> None:
-    # By search, not by a table of all features: any file, however small, may say that there are 2**31 - 1.
-    categorical = np.array([*sorted(categories), -1])
-    n_levels = np.array([len(categories.get(f, ())) for f in categorical.tolist()])
-    place = np.searchsorted(categorical[:-1], feature)
-    ordered = categorical[place] != feature
-    _refuse(
-        (kind == _THRESHOLD) & ~ordered, feature, "voter {0} has a threshold, but feature {1} is categorical"
-    )
-    _refuse((kind == _LEVEL) & ordered, feature, "voter {0} stands for a level, but feature {1} has none")
-    no_level = (threshold < 0) | (threshold >= n_levels[place]) | (threshold != np.floor(threshold))
-    _refuse(
-        (kind == _LEVEL) & no_level,
-        threshold,
-        "voter {0} stands for level {1}, which its feature does not have",
-    )
-
-
-def _refuse(wrong: NDArray[np.bool_], values: NDArray[Any], message: str) -> None:
-    """Raise the message for the first place that is wrong, if any: {0} is the place, {1} the value there."""
-    if wrong.any():
-        place = np.unravel_index(int(wrong.argmax()), wrong.shape)
-        raise ModelFileError(message.format(", ".join(map(str, place)), values[place]))

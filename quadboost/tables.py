@@ -53,7 +53,8 @@ class TableFile:
 
     def require(self, columns: Iterable[str]) -> None:
         """Refuse columns that the table does not have."""
-        missing = [name for name in dict.fromkeys(columns) if name not in self.schema.names]
+        names = set(self.names)
+        missing = [name for name in dict.fromkeys(columns) if name not in names]
         if missing:
             raise ValueError(f"{self.path} has no column {_listed(missing)}; it has {_listed(self.names)}")
 
@@ -130,8 +131,8 @@ class ArrowFile(TableFile):
         return pa.ipc.open_file(self.file).schema
 
     def _batches(self, columns: list[str]) -> Iterator[Any]:
-        wanted = pa.ipc.IpcReadOptions(included_fields=[self.names.index(name) for name in columns])
-        reader = pa.ipc.open_file(self.file, options=wanted)
+        wanted = [self.schema.get_field_index(name) for name in columns]
+        reader = pa.ipc.open_file(self.file, options=pa.ipc.IpcReadOptions(included_fields=wanted))
         n_rows = _batch_rows(columns)
         for i in range(reader.num_record_batches):
             batch = reader.get_batch(i)

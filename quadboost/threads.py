@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from numbers import Integral
 
 
 def available_threads() -> int:
@@ -32,6 +33,7 @@ def resolve_threads(n_jobs: int | None) -> int:
     """None: every core available; a negative number counts back from that, as in joblib."""
     if n_jobs is None:
         return available_threads()
-    if n_jobs == 0:
-        raise ValueError("n_jobs=0 asks for no thread at all; give a positive number, or -1 for every core")
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0:
+        raise ValueError(f"n_jobs={n_jobs!r} must be a whole number of threads, or -1 for every core")
+    n_jobs = int(n_jobs)
     return n_jobs if n_jobs > 0 else max(1, available_threads() + 1 + n_jobs)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from .recognise import NUMBER, convert, is_category, recognise, to_arrow, whole_numbers
 from .tables import TableFile, open_table
@@ -59,7 +60,14 @@ class _Reader:
         remedy = f"convert it to numbers, or --drop {quote(name)}"
         if from_text:
             remedy += f", or take it as a category by --categorical {quote(name)}"
-        return self._convert(name, column, from_text, category=name in self.declared, remedy=remedy)
+        column = self._convert(name, column, from_text, category=name in self.declared, remedy=remedy)
+        infinite = pc.indices_nonzero(pc.is_inf(column)) if pa.types.is_floating(column.type) else ()
+        if len(infinite):
+            row = infinite[0].as_py()
+            raise ValueError(
+                f"Column {name!r} holds {column[row]} in row {row + 1}; leave it empty, or --drop {quote(name)}"
+            )
+        return column
 
     def _targets(self, column: Any, from_text: bool) -> list[Any]:
         whole = whole_numbers(column) if from_text and self.target not in self.kinds else None

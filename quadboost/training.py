@@ -11,7 +11,7 @@ import numpy as np
 
 from .booster import MODES, Boosted, Progress, Schedule, run_rounds
 from .checks import at_least, one_of
-from .exact import are_repeats
+from .exact import effective_count, rounded_weights
 from .moments import Moments, stump_moments
 from .penalties import auto_lambda, make_penalty
 from .stumps import Stumps, candidate_stumps, check_thresholds
@@ -27,18 +27,17 @@ class Rows:
     X: np.ndarray
     y: np.ndarray  # (m, n_outputs)
     weight: np.ndarray | None = None
+    repeats: np.ndarray | None = None  # the part of the weight that says how many examples a row stands for
 
     def take(self, rows: np.ndarray) -> Rows:
-        return Rows(self.X[rows], self.y[rows], None if self.weight is None else self.weight[rows])
+        def part(values: np.ndarray | None) -> np.ndarray | None:
+            return None if values is None else values[rows]
+
+        return Rows(self.X[rows], self.y[rows], part(self.weight), part(self.repeats))
 
     @property
     def n_examples(self) -> float:
-        """How many examples the rows are worth: whole weights count repetitions, others are judged by their spread."""
-        if self.weight is None:
-            return float(len(self.y))
-        if are_repeats(self.weight):
-            return float(self.weight.sum())
-        return float(self.weight.sum() ** 2 / (self.weight @ self.weight))
+        return float(len(self.y)) if self.repeats is None else effective_count(self.repeats)
 
 
 @dataclass(frozen=True)
@@ -128,6 +127,7 @@ def _resolve_lambda(options: Options, moments: Moments, output: int, n_examples:
 def _importance(stumps: Stumps, codes: np.ndarray, weight: np.ndarray | None, voter_weight: np.ndarray) -> np.ndarray:
     """How much each feature moves the scores: the standard deviation of what it adds, as a share of their sum."""
     spread = np.zeros(stumps.n_features)
+    weight = None if weight is None else rounded_weights(weight)
     active = np.flatnonzero(voter_weight.any(axis=1))
     for feature in np.unique(np.searchsorted(stumps.voter_start, active, side="right") - 1).tolist():
         n_cuts = int(stumps.n_cuts[feature])

@@ -7,6 +7,9 @@ is missing, else -1.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import numpy as np
 
 THRESHOLD, LEVEL, MISSING = 0, 1, 2
@@ -32,3 +35,66 @@ def step_values(weight: np.ndarray, is_level: bool, missing_weight: np.ndarray |
     values[:-1] -= weight.sum(axis=0) + missing_weight
     values[-1] = missing_weight
     return values
+
+
+def check_voters(
+    feature: np.ndarray,
+    kind: np.ndarray,
+    threshold: np.ndarray,
+    weight: np.ndarray,
+    intercept: np.ndarray,
+    n_features: int,
+    categories: Mapping[int, Sequence[Any]],
+) -> None:
+    """Refuse what is no ensemble: the kernels trust what is checked here."""
+    for name, values in (("kind", kind), ("threshold", threshold), ("weight", weight)):
+        if len(values) != len(feature):
+            raise ValueError(f"there are {len(values)} of {name} for {len(feature)} voters")
+    for name, values in (("threshold", threshold), ("weight", weight), ("intercept", intercept)):
+        _refuse(~np.isfinite(values), values, f"{name} {{0}} is {{1}}, not a finite number")
+    outside = (feature < 0) | (feature >= n_features)
+    _refuse(outside, feature, f"voter {{0}} looks at feature {{1}}, but there are {n_features} features")
+    _refuse(kind > MISSING, kind, "voter {0} is of kind {1}, but the kinds are 0, 1 and 2")
+    not_zero = (kind == MISSING) & (threshold != 0)
+    _refuse(not_zero, threshold, "voter {0} is of kind 2 (missing) and has the threshold {1}, not 0")
+
+    if categories or (kind == LEVEL).any():
+        _check_levels(feature, kind, threshold, categories)
+
+    # Hashes sort ten times faster than voters do; those are sorted only if two hashes are equal.
+    where = feature.astype(np.uint64) * np.uint64(4) + kind
+    hashes = (threshold + 0.0).view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    hashes ^= where * np.uint64(0xC2B2AE3D27D4EB4F)
+    hashes.sort()
+    if np.any(hashes[1:] == hashes[:-1]):
+        order = np.lexsort((threshold, where))
+        twice = (np.diff(where[order]) == 0) & (np.diff(threshold[order]) == 0)
+        _refuse(twice, order, "voter {1} stands there twice")
+
+
+def _check_levels(
+    feature: np.ndarray,
+    kind: np.ndarray,
+    threshold: np.ndarray,
+    categories: Mapping[int, Sequence[Any]],
+) -> None:
+    # By search, not by a table of all features: any file, however small, may say that there are 2**31 - 1.
+    categorical = np.array([*sorted(categories), -1])
+    n_levels = np.array([len(categories.get(f, ())) for f in categorical.tolist()])
+    place = np.searchsorted(categorical[:-1], feature)
+    ordered = categorical[place] != feature
+    _refuse((kind == THRESHOLD) & ~ordered, feature, "voter {0} has a threshold, but feature {1} is categorical")
+    _refuse((kind == LEVEL) & ordered, feature, "voter {0} stands for a level, but feature {1} has none")
+    no_level = (threshold < 0) | (threshold >= n_levels[place]) | (threshold != np.floor(threshold))
+    _refuse(
+        (kind == LEVEL) & no_level,
+        threshold,
+        "voter {0} stands for level {1}, which its feature does not have",
+    )
+
+
+def _refuse(wrong: np.ndarray, values: np.ndarray, message: str) -> None:
+    """Raise the message for the first place that is wrong, if any: {0} is the place, {1} the value there."""
+    if wrong.any():
+        place = np.unravel_index(int(wrong.argmax()), wrong.shape)
+        raise ValueError(message.format(", ".join(map(str, place)), values[place]))
