@@ -132,6 +132,8 @@ class Boosted:
     risk, objective : float
     dual_gap : float
         A bound on the distance of the objective from its minimum; NaN where none is known.
+    violation : float
+        The largest distance of an edge from what the conditions of optimality want it to be; NaN in forward mode.
     n_rounds : int
         Rounds behind `weight`.
     history : dict of arrays, one entry a round
@@ -150,6 +152,7 @@ class Boosted:
     risk: float
     objective: float
     dual_gap: float
+    violation: float
     n_rounds: int
     history: dict[str, np.ndarray]
     stop_reason: str
@@ -476,6 +479,7 @@ class _Run:
             risk=risk,
             objective=float(objective),
             dual_gap=self.penalty.gap(self.weight, self.train.edge, risk) if self.corrective else np.nan,
+            violation=self.penalty.violation(self.weight, self.train.edge) if self.corrective else np.nan,
             n_rounds=best,
             history=history,
             stop_reason=self.stop_reason,

@@ -41,9 +41,10 @@ if TYPE_CHECKING:
 
 SHARED_PARAMETERS = """penalty : {"l1", "l2", "linf", None}
         Of the weights; None is the paper's vanilla QuadBoost.
-    reg_lambda : float or "auto"
+    reg_lambda : float, "auto" or "theory"
         Strength of an l1 penalty, which adds 2 reg_lambda sum |a| to the risk, or of an l2 penalty, which adds
         reg_lambda sum a^2. "auto" depends on the penalty and the number of examples; see `reg_lambda_`.
+        "theory", for labels only, is the one of the risk bound: larger than what predicts best.
     alpha_max : float
         Largest weight under the linf penalty.
     mode : {"corrective", "forward"}
@@ -98,6 +99,8 @@ SHARED_ATTRIBUTES = """ensemble_ : Ensemble
         voter (and its feature and threshold), edge, weight, risk, objective, and validation_risk if there is any.
     dual_gap_ : float
         A bound on the distance of the objective from its minimum, in corrective mode; NaN where none is known.
+    violation_ : float
+        The largest violation of the conditions of optimality, in corrective mode.
     reg_lambda_ : float
     stop_reason_ : {"max_rounds", "converged", "patience", "max_seconds", "callback"}
     feature_importances_ : array of shape (d,)
@@ -269,6 +272,7 @@ class _QuadBoost(BaseEstimator):
         self.n_rounds_ = each([result.n_rounds for result in boosted])
         self.history_ = each([_history(result, trained) for result in boosted])
         self.dual_gap_ = each([result.dual_gap for result in boosted])
+        self.violation_ = each([result.violation for result in boosted])
         self.reg_lambda_ = each(trained.reg_lambda)
         self.stop_reason_ = each([result.stop_reason for result in boosted])
         self.feature_importances_ = trained.importance
@@ -466,6 +470,8 @@ class QuadBoostRegressor(RegressorMixin, _QuadBoost):
             Rows on which to choose the number of rounds.
         """
         options = self._options()
+        if self.reg_lambda == "theory":
+            raise ValueError("reg_lambda='theory' is for labels; for a regression give a number, or 'auto'")
         given = examples_of(X, real_targets(y), sample_weight)
         one_output = given.y.ndim == 1
         given = given._replace(y=given.y.reshape(len(given.y), -1))

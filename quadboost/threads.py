@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from numbers import Integral
+from typing import Any
 
 
 def available_threads() -> int:
@@ -29,7 +30,7 @@ def _container_share() -> int:
         return 1 << 30
 
 
-def resolve_threads(n_jobs: int | None) -> int:
+def resolve_threads(n_jobs: Any) -> int:
     """None: every core available; a negative number counts back from that, as in joblib."""
     if n_jobs is None:
         return available_threads()

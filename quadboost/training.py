@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -57,7 +57,9 @@ class Options:
 
     def __post_init__(self) -> None:
         if isinstance(self.reg_lambda, str):
-            one_of("reg_lambda", self.reg_lambda, ("auto",))
+            one_of("reg_lambda", self.reg_lambda, ("auto", "theory"))
+            if self.reg_lambda == "theory":
+                one_of("penalty", self.penalty, ("l1", "l2"))
         make_penalty(self.penalty, 0.0 if isinstance(self.reg_lambda, str) else self.reg_lambda, self.alpha_max)
         one_of("mode", self.mode, MODES)
         check_thresholds(self.thresholds, self.spacing)
@@ -99,7 +101,7 @@ def train(
     reg_lambda, boosted = [], []
     start = time.monotonic()
     for output in range(moments.n_outputs):
-        reg_lambda.append(_resolve_lambda(options, moments, output, rows.n_examples))
+        reg_lambda.append(_resolve_lambda(options, rows, moments, output, sorted(n_levels or {})))
         boosted.append(
             run_rounds(
                 moments,
@@ -116,12 +118,29 @@ def train(
     return Trained(stumps, boosted, reg_lambda, _importance(stumps, codes, rows.weight, weight))
 
 
-def _resolve_lambda(options: Options, moments: Moments, output: int, n_examples: float) -> float:
-    if isinstance(options.reg_lambda, str):
+def _resolve_lambda(options: Options, rows: Rows, moments: Moments, output: int, categorical: list[int]) -> float:
+    if options.reg_lambda == "auto":
         mean = moments.target_sum[output] / moments.total_weight if options.fit_intercept else 0.0
         variance = moments.target_square[output] / moments.total_weight - mean * mean
-        return auto_lambda(options.penalty, n_examples, float(np.sqrt(max(0.0, variance))))
+        return auto_lambda(options.penalty, rows.n_examples, float(np.sqrt(max(0.0, variance))))
+    if options.reg_lambda == "theory":
+        return _theory_lambda(options, rows, moments, output, categorical)
     return float(options.reg_lambda)
+
+
+def _theory_lambda(options: Options, rows: Rows, moments: Moments, output: int, categorical: list[int]) -> float:
+    """What the risk bound wants; under l2 that depends on the weights it leads to."""
+    from .bounds import rademacher_complexity, theory_lambda
+
+    def weights_under(reg_lambda: float) -> np.ndarray:
+        penalty = make_penalty(options.penalty, reg_lambda)
+        schedule = replace(options.schedule, callback=None)
+        return run_rounds(
+            moments, penalty, schedule, mode=options.mode, fit_intercept=options.fit_intercept, output=output
+        ).weight
+
+    complexity = rademacher_complexity(rows.X, categorical_features=categorical, n_jobs=options.n_threads)
+    return theory_lambda(options.penalty, complexity.value, weights_under)
 
 
 def _importance(stumps: Stumps, codes: np.ndarray, weight: np.ndarray | None, voter_weight: np.ndarray) -> np.ndarray:
@@ -142,14 +161,13 @@ def _importance(stumps: Stumps, codes: np.ndarray, weight: np.ndarray | None, vo
 
 def describe_run(result: Boosted) -> dict[str, Any]:
     """The figures of one output that are worth keeping with a model."""
-    figures = {
+    figures: dict[str, Any] = {
         "rounds": result.n_rounds,
         "risk": result.risk,
         "objective": result.objective,
         "stop": result.stop_reason,
     }
-    if np.isfinite(result.dual_gap):
-        figures["dual_gap"] = result.dual_gap
+    figures |= {name: value for name in ("dual_gap", "violation") if np.isfinite(value := getattr(result, name))}
     if "validation_risk" in result.history and result.n_rounds:
         figures["validation_risk"] = float(result.history["validation_risk"][result.n_rounds - 1])
     return figures
