@@ -12,10 +12,10 @@ from hypothesis.extra.numpy import arrays
 
 from quadboost.exact import fixed_point, rounded_weights
 
-values = arrays(float, st.shared(st.integers(1, 30), key="m"), elements=st.floats(-1e6, 1e6))
-counts = arrays(
-    int, st.shared(st.integers(1, 30), key="m"), elements=st.sampled_from([1, 2, 3, 7, 100, 4095])
-)
+# Below 1e-200 the fixed point itself would be too small for a double.
+elements = st.floats(-1e6, 1e6).map(lambda value: value if abs(value) > 1e-200 else 0.0)
+values = arrays(float, st.shared(st.integers(1, 30), key="m"), elements=elements)
+counts = arrays(int, st.shared(st.integers(1, 30), key="m"), elements=st.sampled_from([1, 2, 3, 7, 100, 4095]))
 weights = arrays(float, st.shared(st.integers(1, 30), key="m"), elements=st.floats(1e-6, 1e6))
 
 
