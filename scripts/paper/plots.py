@@ -1,0 +1,67 @@
+"""Plots for the report, as SVG files; needs matplotlib."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+from matplotlib.figure import Figure
+
+from . import published
+from .algorithms import PENALTIES, paper_columns
+from .figures import N_DEVIATIONS, Figures
+from .report import BASELINES, TITLES, title
+
+CAPTIONS = {
+    "risks.svg": "Mean test risk and two standard deviations over splits; crosses are the paper's figures.",
+    "means.svg": "Mean test risk over all datasets.",
+    "seconds.svg": "Mean seconds of cross-validation and final fit; crosses are the paper's figures.",
+}
+
+
+def draw(directory: Path, figures: Figures) -> dict[str, str]:
+    """Write the plots and return their captions by file name."""
+    directory.mkdir(parents=True, exist_ok=True)
+    with matplotlib.rc_context({"svg.hashsalt": "quadboost", "svg.fonttype": "none", "font.size": 9}):
+        for name, figure in zip(CAPTIONS, (_risks(figures), _means(figures), _seconds(figures)), strict=True):
+            figure.savefig(directory / name, bbox_inches="tight", metadata={"Date": None})
+    return CAPTIONS
+
+
+def _risks(figures: Figures) -> Figure:
+    figure = Figure(figsize=(11, 0.22 * len(figures.datasets) + 1))
+    place = np.arange(len(figures.datasets))[::-1]
+    for axes, column in zip(figure.subplots(1, len(PENALTIES), sharey=True), PENALTIES, strict=True):
+        for shift, mode in ((0.15, "forward"), (-0.15, "corrective")):
+            name = paper_columns(mode)[column]
+            spread = N_DEVIATIONS * np.nan_to_num(figures.deviation(name))
+            label = mode if column != "vanilla" else "QuadBoost"
+            axes.errorbar(figures.mean(name), place + shift, xerr=spread, fmt="o", ms=3, lw=1, label=label)
+            if column == "vanilla":
+                break
+        axes.plot(figures.paper_risk(column), place, "kx", ms=5, label="paper")
+        axes.set(title=TITLES[column], xlabel="test risk", yticks=place, yticklabels=figures.datasets)
+        axes.legend(loc="lower right", fontsize=7)
+    return figure
+
+
+def _means(figures: Figures) -> Figure:
+    figure = Figure(figsize=(8, 0.25 * len(figures.algorithms) + 1))
+    axes = figure.subplots()
+    means = {title(name): figures.mean(name).mean() for name in figures.algorithms}
+    axes.barh(list(means)[::-1], list(means.values())[::-1])
+    axes.set(xlabel="mean test risk", xlim=(0.8 * min(means.values()), None))
+    return figure
+
+
+def _seconds(figures: Figures) -> Figure:
+    columns = {name: column for column, name in {**paper_columns("forward"), **BASELINES}.items()}
+    figure = Figure(figsize=(8, 0.25 * len(figures.algorithms) + 1))
+    axes = figure.subplots()
+    names = figures.algorithms[::-1]
+    axes.barh([title(name) for name in names], [figures.seconds(name)[1] for name in names])
+    known = [name for name in names if name in columns]
+    axes.plot([published.seconds()[columns[name]] for name in known], [title(name) for name in known], "kx")
+    axes.set(xlabel="seconds", xscale="log")
+    return figure
