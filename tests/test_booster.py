@@ -442,6 +442,22 @@ def test_the_dual_gap_of_weighted_stumps_bounds_the_true_gap_and_closes(problem,
     assert gaps[-1] < 1e-9
 
 
+def test_a_target_far_from_zero_does_not_make_risk_and_certificate_false(problem):
+    """The risk is right, or what cannot be computed is refused."""
+    known = boost(moments_from_matrix(problem.H, problem.y), L1(0.01), fit_intercept=True)
+    moments = moments_from_matrix(problem.H, problem.y + 1e8)
+    refusal = ""
+    try:
+        found = boost(moments, L1(0.01), fit_intercept=True)
+    except ValueError as error:
+        refusal = str(error)
+    if refusal:
+        assert "mean" in refusal
+        return
+    assert found.risk == pytest.approx(known.risk, rel=1e-3)
+    assert found.dual_gap >= found.risk + L1(0.01).value(found.weight) - known.objective
+
+
 def test_no_certificate_is_claimed_for_forward_rounds(problem):
     assert np.isnan(boost(problem.moments, L1(0.01), mode="forward").dual_gap)
 
