@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .booster import Boosted, boost
     from .ensemble import Ensemble, load
     from .estimators import QuadBoostClassifier, QuadBoostRegressor
+    from .memory import estimate_memory
     from .model_file import ModelFileError
     from .moments import Moments, moments_from_matrix
 
@@ -20,6 +21,7 @@ _HOME = {
     "boost": "booster",
     "Ensemble": "ensemble",
     "load": "ensemble",
+    "estimate_memory": "memory",
     "ModelFileError": "model_file",
     "Moments": "moments",
     "moments_from_matrix": "moments",
@@ -36,6 +38,7 @@ __all__ = [
     "QuadBoostRegressor",
     "__version__",
     "boost",
+    "estimate_memory",
     "load",
     "moments_from_matrix",
 ]
