@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from threading import Lock
 from typing import Any
 
 from .booster import Callback
@@ -61,3 +62,32 @@ class _Bar:
     def close(self) -> None:
         if self.bar is not None:
             self.bar.close()
+
+
+@contextmanager
+def steps_of(verbose: int, total: int, unit: str) -> Iterator[Callable[[], None]]:
+    """Give what is to be called after each of many steps, from any thread; it shows them when asked to."""
+    if not verbose:
+        yield lambda: None
+        return
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        tqdm = None
+    bar = tqdm and tqdm(total=total, unit=unit, leave=False)
+    lock, done = Lock(), 0
+
+    def tell() -> None:
+        nonlocal done
+        with lock:
+            done += 1
+            if bar is not None:
+                bar.update(1)
+            else:
+                print(f"{unit} {done} of {total}", file=sys.stderr, flush=True)
+
+    try:
+        yield tell
+    finally:
+        if bar is not None:
+            bar.close()
