@@ -1,0 +1,102 @@
+"""Pictures of what was chosen and why; the only module that imports matplotlib."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from .path import RegularizationPath
+
+SHAPES = 8  # strengths whose shape functions are drawn
+POINTS = 200  # numbers of rounds along an axis
+
+
+def _axes(ax: Any) -> Any:
+    if ax is not None:
+        return ax
+    try:
+        pyplot = import_module("matplotlib.pyplot")
+    except ImportError as error:
+        raise ImportError("plots need matplotlib, which is not installed; pip install 'quadboost[plots]'") from error
+    return pyplot.subplots()[1]
+
+
+def plot_weights(path: RegularizationPath, ax: Any = None) -> Any:
+    """Every voter's weight along a path."""
+    ax = _axes(ax)
+    ax.plot(path.strength, path.weight, linewidth=0.8)
+    _strength_axis(ax.set_xlabel, ax.set_xscale, path.penalty)
+    if path.penalty != "linf":
+        ax.invert_xaxis()  # the weakest at the right, for every penalty
+    ax.set_ylabel("weight")
+    return ax
+
+
+def plot_shapes(path: RegularizationPath, feature: int | str, ax: Any = None) -> Any:
+    """What one feature adds to the score, under several strengths."""
+    number = _feature_number(path, feature)
+    ax = _axes(ax)
+    for i in np.unique(np.linspace(0, len(path.strength) - 1, SHAPES).round().astype(int)).tolist():
+        shape = next((own for own in path.ensemble(i).shape_functions() if own.feature == number), None)
+        if shape is None:
+            continue
+        label = f"{path.strength[i]:.2g}"
+        if shape.levels is None:
+            ax.step(shape.thresholds, shape.values[1:], where="post", label=label)
+        else:
+            ax.plot([_level_name(level) for level in shape.levels], shape.values[:-1], "o-", label=label)
+    ax.set_xlabel(str(feature))
+    ax.set_ylabel("added to the score")
+    ax.legend(title="alpha_max" if path.penalty == "linf" else "reg_lambda")
+    return ax
+
+
+def plot_surface(results: dict[str, Any], penalty: str | None, best: dict[str, Any], ax: Any = None) -> Any:
+    """The mean score over the number of rounds and, where the penalty has one, its strength; the choice is marked."""
+    ax = _axes(ax)
+    own = results["param_penalty"] == penalty
+    rounds, score = results["param_max_rounds"][own], results["mean_test_score"][own]
+    ax.set_xscale("log")
+    ax.set_xlabel("rounds")
+    chosen = best["penalty"] == penalty
+    if penalty is None:
+        ax.plot(rounds, score)
+        ax.set_ylabel("mean score")
+        if chosen:
+            ax.axvline(best["max_rounds"], color="red")
+        return ax
+    name = "alpha_max" if penalty == "linf" else "reg_lambda"
+    strength = results[f"param_{name}"][own]
+    levels = np.unique(strength)
+    axis = np.unique(np.geomspace(rounds.min(), rounds.max(), POINTS).round().astype(int))
+    grid = np.empty((len(levels), len(axis)))
+    for row, level in zip(grid, levels, strict=True):
+        at = strength == level
+        row[:] = score[at][np.maximum(np.searchsorted(rounds[at], axis, side="right") - 1, 0)]
+    mesh = ax.pcolormesh(axis, levels, grid, shading="nearest")
+    ax.figure.colorbar(mesh, ax=ax, label="mean score")
+    _strength_axis(ax.set_ylabel, ax.set_yscale, penalty)
+    if chosen:
+        ax.plot(best["max_rounds"], best[name], "r+", markersize=12)
+    return ax
+
+
+def _strength_axis(set_label: Any, set_scale: Any, penalty: str) -> None:
+    set_label("alpha_max" if penalty == "linf" else "reg_lambda")
+    set_scale("log")
+
+
+def _feature_number(path: RegularizationPath, feature: int | str) -> int:
+    if not isinstance(feature, str):
+        return feature
+    names = path.schema.feature_names or ()
+    if feature not in names:
+        raise ValueError(f"feature={feature!r} is not known; the features are {list(names)}")
+    return names.index(feature)
+
+
+def _level_name(level: list[Any]) -> str:
+    return ", ".join(str(value) for value in level)
