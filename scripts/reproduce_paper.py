@@ -19,8 +19,9 @@ from pathlib import Path
 
 from paper import data
 from paper.algorithms import PEERS
+from paper.csv_files import write_csv
 from paper.figures import Figures
-from paper.report import About, write_csv, write_report
+from paper.report import About, write_report
 from paper.results import Store
 from paper.run import Plan, run_all
 
@@ -33,7 +34,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, metavar="DIR")
     parser.add_argument("--output", type=Path, required=True, metavar="DIR")
-    parser.add_argument("--datasets", nargs="+", default=[], metavar="NAME", help="default: all of the manifest")
+    parser.add_argument("--datasets", nargs="+", default=[], metavar="NAME", help="default: all that are there")
     parser.add_argument("--splits", type=int, default=10, metavar="N", help="random splits (default: 10)")
     parser.add_argument("--seed", type=int, default=0, help="of the splits and folds (default: 0)")
     parser.add_argument("--jobs", type=int, default=-1, help="processes (default: one per core)")
@@ -48,8 +49,8 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         "--peers", nargs="*", default=list(PEERS), choices=list(PEERS), help="other libraries (default: all)"
     )
     options = parser.parse_args(arguments)
-    if options.splits < 1:
-        parser.error(f"--splits {options.splits}: at least 1 is needed")
+    if options.splits < 2:
+        parser.error(f"--splits {options.splits}: a standard deviation needs at least 2")
     if options.adaboost_rounds < 100:
         parser.error(f"--adaboost-rounds {options.adaboost_rounds}: at least 100 are needed")
     for peer in options.peers:
@@ -65,7 +66,7 @@ def main(arguments: list[str] | None = None) -> None:
     known = data.read_manifest(options.data)
     for name in options.datasets:
         if name not in known:
-            raise SystemExit(f"--datasets {name}: the manifest has {', '.join(known)}")
+            raise SystemExit(f"--datasets {name}: those of the paper that are here are {', '.join(known)}")
     plan = Plan(
         data=options.data.resolve(),
         output=options.output.resolve(),
@@ -81,7 +82,8 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         run_all(plan, options.jobs)
     except KeyboardInterrupt:
-        raise SystemExit("\nstopped; the same command with --resume goes on") from None
+        print("\nstopped; the same command with --resume goes on", file=sys.stderr)
+        raise SystemExit(130) from None
     outcomes = store.outcomes(plan.datasets, plan.splits, list(plan.algorithms))
     figures = Figures(outcomes)
     write_csv(plan.output, figures, outcomes)

@@ -33,10 +33,11 @@ class Dataset:
 
 
 def read_manifest(directory: Path) -> dict[str, dict[str, Any]]:
+    """What is known of each dataset of the paper that is there."""
     path = directory / MANIFEST
     if not path.is_file():
         raise SystemExit(f"{path} is not there; --data is a directory as docs/paper-data.md describes it")
-    return json.loads(path.read_text())
+    return {name: entry for name, entry in json.loads(path.read_text()).items() if name in published.table1()}
 
 
 def load(directory: Path, name: str) -> Dataset:
@@ -49,8 +50,7 @@ def load(directory: Path, name: str) -> Dataset:
     header, *rows = csv.reader(io.StringIO(text.decode()))
     if header[-1] != LABEL or any(len(row) != len(header) for row in rows):
         raise SystemExit(f"{entry['file']}: every row needs {len(header)} values, the last of them the {LABEL}")
-    if name in published.table1():
-        rows = rows[: published.table1()[name].rows]
+    rows = rows[: published.table1()[name].rows]
     *attributes, labels = zip(*rows, strict=True)
     columns = [code(values) for values in attributes]
     X = np.column_stack([column for column, _ in columns])

@@ -35,7 +35,7 @@ def _risks(figures: Figures) -> Figure:
     for axes, column in zip(figure.subplots(1, len(PENALTIES), sharey=True), PENALTIES, strict=True):
         for shift, mode in ((0.15, "forward"), (-0.15, "corrective")):
             name = paper_columns(mode)[column]
-            spread = N_DEVIATIONS * np.nan_to_num(figures.deviation(name))
+            spread = N_DEVIATIONS * figures.deviation(name)
             label = mode if column != "vanilla" else "QuadBoost"
             axes.errorbar(figures.mean(name), place + shift, xerr=spread, fmt="o", ms=3, lw=1, label=label)
             if column == "vanilla":

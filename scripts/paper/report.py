@@ -1,10 +1,7 @@
-"""The report: both tables beside the published ones, as Markdown and as CSV."""
+"""The report: both tables beside the published ones, in Markdown."""
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,7 +14,7 @@ from . import published
 from .algorithms import PEERS, PENALTIES, paper_columns
 from .data import Dataset
 from .figures import Figures, Pair, compare, published_pairs
-from .results import Outcome, write_whole
+from .results import write_whole
 
 TITLES = {
     "l1": "QuadBoost-L1",
@@ -91,9 +88,6 @@ def _page(figures: Figures, about: About, plots: dict[str, str], folder: str) ->
     yield ""
 
 
-# --- parts of the page --------------------------------------------------------------------------------------
-
-
 def _head(figures: Figures, about: About) -> Iterable[str]:
     yield "# The experiments of the paper, run again\n"
     yield f"Made by `{about.command}`"
@@ -117,12 +111,9 @@ def _summary(figures: Figures, forward: dict[str, str]) -> Iterable[str]:
     rows = []
     for column in PENALTIES:
         for name in dict.fromkeys([forward[column], paper_columns("corrective")[column]]):
-            known = ~np.isnan(figures.paper_risk(column))
-            ours, theirs = figures.mean(name)[known].mean(), figures.paper_risk(column)[known].mean()
-            near = int(figures.is_near(name, column)[known].sum())
-            rows.append(
-                [title(name), f"{ours:.4f}", f"{theirs:.4f}", f"{ours - theirs:+.4f}", f"{near} of {known.sum()}"]
-            )
+            ours, theirs = figures.mean(name).mean(), figures.paper_risk(column).mean()
+            near = f"{figures.is_near(name, column).sum()} of {len(figures.datasets)}"
+            rows.append([title(name), f"{ours:.4f}", f"{theirs:.4f}", f"{ours - theirs:+.4f}", near])
     yield from _table(["", "mean risk", "paper", "difference", "paper's figure within two deviations"], rows)
     yield ""
     for fast, slow in (("vanilla", "adaboost"), ("l1", "lpboost")):
@@ -140,14 +131,14 @@ def _risk_table(figures: Figures, columns: dict[str, str]) -> Iterable[str]:
         paper, near = figures.paper_risk(column), figures.is_near(name, column)
         cells.append(
             [
-                f"{mean:.3f} ± {deviation:.3f}" + ("" if np.isnan(p) else f" ({p:.3f}){'' if n else ' *'}")
+                f"{mean:.3f} ± {deviation:.3f}" + f" ({p:.3f}){'' if n else ' *'}"
                 for mean, deviation, p, n in zip(figures.mean(name), figures.deviation(name), paper, near, strict=True)
             ]
         )
     rows = [[dataset, *row] for dataset, row in zip(figures.datasets, zip(*cells, strict=True), strict=True)]
     rows.append(
         ["**mean**"]
-        + [f"{figures.mean(n).mean():.4f} ({np.nanmean(figures.paper_risk(c)):.4f})" for c, n in columns.items()]
+        + [f"{figures.mean(n).mean():.4f} ({figures.paper_risk(c).mean():.4f})" for c, n in columns.items()]
     )
     rows.append(
         ["**mean seconds**"]
@@ -161,7 +152,7 @@ def _outside(figures: Figures, columns: dict[str, str], datasets: Sequence[Datas
     yield "\nWhere the paper's figure is more than two standard deviations away, and what may be the reason:\n"
     found = False
     for i, dataset in enumerate(datasets):
-        far = [c for c, name in columns.items() if figures.published[dataset.name] and not figures.is_near(name, c)[i]]
+        far = [c for c, name in columns.items() if not figures.is_near(name, c)[i]]
         if not far:
             continue
         found = True
@@ -284,47 +275,3 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterable[str
     yield f"|{'---|' * len(header)}"
     for row in rows:
         yield f"| {' | '.join(row)} |"
-
-
-# --- CSV ----------------------------------------------------------------------------------------------------
-
-
-def write_csv(output: Path, figures: Figures, outcomes: Sequence[Outcome]) -> None:
-    """All trials, Table 1 and Table 2 in full precision."""
-    columns = {name: column for column, name in {**paper_columns("forward"), **BASELINES}.items()}
-    columns |= {name: column for column, name in paper_columns("corrective").items()}
-    _write(
-        output / "trials.csv",
-        ["dataset", "split", "algorithm", "setting", "cv_risk", "test_risk", "fit_seconds", "seconds"],
-        [
-            [o.dataset, o.split, o.algorithm, json.dumps(o.setting), o.cv_risk, o.risk, o.fit_seconds, o.seconds]
-            for o in outcomes
-        ],
-    )
-    rows = []
-    for name in figures.algorithms:
-        column = columns.get(name)
-        paper = figures.paper_risk(column) if column else np.full(len(figures.datasets), np.nan)
-        near = figures.is_near(name, column) if column else [None] * len(figures.datasets)
-        for dataset, mean, deviation, p, n in zip(
-            figures.datasets, figures.mean(name), figures.deviation(name), paper, near, strict=True
-        ):
-            known = not np.isnan(p)
-            rows.append([dataset, name, mean, deviation, p if known else "", int(n) if known else ""])
-    _write(output / "table1.csv", ["dataset", "algorithm", "mean", "deviation", "paper", "within_two_deviations"], rows)
-    _write(
-        output / "table2.csv",
-        ["first", "second", "better", "wins", "ties", "losses", "one_sided", "two_sided", "holm"],
-        [
-            [p.this, p.other, p.better, *p.counts, p.one_sided, p.two_sided, p.holm]
-            for p in compare(figures, figures.algorithms)
-        ],
-    )
-
-
-def _write(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    write_whole(path, text.getvalue())

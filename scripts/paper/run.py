@@ -6,6 +6,7 @@ import signal
 import sys
 import time
 from dataclasses import dataclass
+from multiprocessing import current_process
 from pathlib import Path
 
 from joblib import Parallel, delayed
@@ -59,7 +60,8 @@ def run_all(plan: Plan, jobs: int) -> None:
 
 def run_task(plan: Plan, dataset: str, split: int) -> tuple[str, int]:
     """Run the algorithms that have no result yet, and keep each result as soon as it is there."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends this process
+    if current_process().name != "MainProcess":
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends this process
     store = Store(plan.output)
     trials = store.read(dataset, split)
     rows = make_split(data.load(plan.data, dataset), split, plan.seed)
