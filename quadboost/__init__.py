@@ -11,9 +11,11 @@ if TYPE_CHECKING:
     from .booster import Boosted, boost
     from .ensemble import Ensemble, load
     from .estimators import QuadBoostClassifier, QuadBoostRegressor
+    from .estimators_cv import QuadBoostClassifierCV, QuadBoostRegressorCV
     from .memory import estimate_memory
     from .model_file import ModelFileError
     from .moments import Moments, moments_from_matrix
+    from .path import RegularizationPath, regularization_path
 
 # Names are imported when they are first used: a service that loads a model does not pay for training.
 _HOME = {
@@ -27,6 +29,10 @@ _HOME = {
     "moments_from_matrix": "moments",
     "QuadBoostClassifier": "estimators",
     "QuadBoostRegressor": "estimators",
+    "QuadBoostClassifierCV": "estimators_cv",
+    "QuadBoostRegressorCV": "estimators_cv",
+    "RegularizationPath": "path",
+    "regularization_path": "path",
 }
 
 __all__ = [
@@ -35,12 +41,16 @@ __all__ = [
     "ModelFileError",
     "Moments",
     "QuadBoostClassifier",
+    "QuadBoostClassifierCV",
     "QuadBoostRegressor",
+    "QuadBoostRegressorCV",
+    "RegularizationPath",
     "__version__",
     "boost",
     "estimate_memory",
     "load",
     "moments_from_matrix",
+    "regularization_path",
 ]
 
 

@@ -17,7 +17,7 @@ from .moments import DEFAULT_CACHE_BYTES, Moments, stump_moments
 from .penalties import Penalty
 from .progress import steps_of
 from .reweight import reweighted
-from .selection import Candidate, check_strengths, strengths_of
+from .selection import Candidate, check_strengths, risk_of_constants, strengths_of
 from .stumps import candidate_stumps
 from .threads import resolve_threads
 from .training import CELLS_FOR_THREADS
@@ -210,8 +210,8 @@ def optimum(
     start : Boosted, optional
         The outcome for the same moments and another strength.
     """
-    mean = moments.target_sum[0] / moments.total_weight if fit_intercept else 0.0
-    enough = tol * max(0.0, float(moments.target_square[0] / moments.total_weight - mean * mean))
+    constant = moments.origin + moments.target_sum / moments.total_weight
+    enough = tol * float(risk_of_constants(moments, constant if fit_intercept else np.zeros(1))[0])
     schedule = Schedule(max_rounds=min(ROUNDS_AT_A_TIME, max_rounds), tol=LEAST_TOL)
     weight = None
     if start is not None:

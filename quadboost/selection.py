@@ -66,8 +66,8 @@ class Fold:
     rows: np.ndarray  # numbers of those held out
 
 
-# Judges rows held out by the weights (K, n_outputs) and intercepts (n_outputs,) of an ensemble.
-Judge = Callable[[Fold, np.ndarray, np.ndarray], float]
+# Scores an ensemble, given by the weights and intercept of each output, on the rows held out.
+Judge = Callable[[Fold, Sequence[Boosted]], float]
 
 
 class Folds:
@@ -155,10 +155,10 @@ def check_strengths(name: str, given: Any) -> None:
 def strengths_of(name: str, given: int | Sequence[float], moments: Moments, fit_intercept: bool) -> np.ndarray:
     """The strengths of a penalty to try, strongest first: those given, or so many below the largest useful one."""
     if isinstance(given, Integral):
-        mean, target_mean = moments.voter_sum / moments.total_weight, moments.target_sum / moments.total_weight
         eta, edge = moments.eta, moments.margin
         if fit_intercept:
-            eta, edge = eta - mean * mean, edge - np.outer(mean, target_mean)
+            mean, target_mean = moments.voter_sum / moments.total_weight, moments.target_sum / moments.total_weight
+            eta, edge = eta - mean * mean, moments.product_sum / moments.total_weight - np.outer(mean, target_mean)
         usable = eta > LEAST_ETA * moments.eta
         penalty = make_penalty(name, 1.0, 1.0)
         largest = max(penalty.largest(own[usable], eta[usable]) for own in edge.T) or 1.0
@@ -245,7 +245,7 @@ def cross_validate(
             else:
                 after, place = np.unique(np.minimum(wanted, longest), return_inverse=True)
                 centre = fold.train.voter_sum / fold.train.total_weight * folds.options.fit_intercept
-                judged = [judge(fold, *_ensemble(runs, round, centre)) for round in after.tolist()]
+                judged = [judge(fold, [_after(run, round, centre) for run in runs]) for round in after.tolist()]
                 curves[c][number] = np.array(judged)[place]
             tell()
 
@@ -315,18 +315,19 @@ def _run(
 
 def _risks(held_out: Moments, runs: Sequence[Boosted], rounds: np.ndarray) -> np.ndarray:
     """The mean of the outputs' risks on the rows held out, after the given numbers of rounds."""
-    mean, square = held_out.target_sum / held_out.total_weight, held_out.target_square / held_out.total_weight
-    risks = []
-    for output, run in enumerate(runs):
-        intercept = run.trace.first_intercept
-        before = max(0.0, square[output] - intercept * (2.0 * mean[output] - intercept))
-        risk = np.append(before, run.history["validation_risk"])
-        risks.append(risk[np.minimum(rounds, len(risk) - 1)])
-    return np.mean(risks, axis=0)
+    first = risk_of_constants(held_out, np.array([run.trace.first_intercept for run in runs]))
+    risks = [np.append(before, run.history["validation_risk"]) for before, run in zip(first, runs, strict=True)]
+    return np.mean([risk[np.minimum(rounds, len(risk) - 1)] for risk in risks], axis=0)
 
 
-def _ensemble(runs: Sequence[Boosted], round: int, centre: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Weights and intercepts of all outputs after a round."""
-    weights = [run.trace.weights_at(min(round, len(run.trace.voter)), len(centre)) for run in runs]
-    intercepts = [run.trace.first_intercept - float(centre @ weight) for run, weight in zip(runs, weights, strict=True)]
-    return np.column_stack(weights), np.array(intercepts)
+def risk_of_constants(moments: Moments, score: np.ndarray) -> np.ndarray:
+    """The risk of each output where every row has the same score."""
+    score = score - moments.origin
+    mean, square = moments.target_sum / moments.total_weight, moments.target_square / moments.total_weight
+    return np.maximum(0.0, square - score * (2.0 * mean - score))
+
+
+def _after(run: Boosted, round: int, centre: np.ndarray) -> Boosted:
+    """A run as it stood after a round, as far as scores go."""
+    weight = run.trace.weights_at(min(round, len(run.trace.voter)), len(centre))
+    return replace(run, weight=weight, intercept=run.trace.first_intercept - float(centre @ weight), n_rounds=round)
