@@ -7,6 +7,7 @@ back here for a Gram column, for a sweep, and now and then for news and a chance
 from __future__ import annotations
 
 import time
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
@@ -51,7 +52,8 @@ class Trace:
 
     def updates(self, round: int) -> tuple[np.ndarray, np.ndarray]:
         """Voters whose weight changed in a round (counted from 1), in order, and their new weights."""
-        swept = [sweep for sweep in self.sweeps if sweep.round == round]
+        first = bisect_left(self.sweeps, round, key=lambda sweep: sweep.round)
+        swept = self.sweeps[first : bisect_right(self.sweeps, round, key=lambda sweep: sweep.round)]
         return (
             np.concatenate([self.voter[round - 1 : round], *(sweep.voter for sweep in swept)]),
             np.concatenate([self.total[round - 1 : round], *(sweep.total for sweep in swept)]),
@@ -267,6 +269,7 @@ class _Rows:
         self.mean = moments.voter_sum / total
         self.eta = moments.voter_square / total
         target_mean = moments.target_sum[output] / total
+        intercept -= float(moments.origin[output])  # like the sums, from there on
         self.first_edge = moments.product_sum[:, output] / total - intercept * self.mean
         square = moments.target_square[output] / total
         self.first_risk = max(0.0, square - intercept * (2.0 * target_mean - intercept))
@@ -305,7 +308,9 @@ class _Run:
         self.penalty = penalty
         self.corrective = mode == "corrective"
         self.centre = moments.voter_sum / total if fit_intercept else np.zeros(n_voters)
-        self.first_intercept = float(moments.target_sum[output] / total) if fit_intercept else 0.0
+        self.first_intercept = 0.0
+        if fit_intercept:
+            self.first_intercept = float(moments.origin[output] + moments.target_sum[output] / total)
         self.train = _Rows(moments, output, self.centre, self.first_intercept)
         self.validation = None if validation is None else _Rows(validation, output, self.centre, self.first_intercept)
         self.rows = [self.train] if self.validation is None else [self.train, self.validation]
@@ -448,7 +453,7 @@ class _Run:
             stop_reason=self.stop_reason,
         )
         log, best = progress.log, self.n_rounds
-        drawn = np.unique(progress.voter)
+        drawn = np.unique(np.concatenate([progress.voter, *(sweep.voter for sweep in progress.sweeps)]))
         trace = Trace(
             voter=progress.voter,
             total=log[:, TOTAL].copy(),

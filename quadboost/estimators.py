@@ -19,8 +19,6 @@ from .checks import at_least, positive
 from .ensemble import Ensemble
 from .examples import (
     Examples,
-    Units,
-    centre_and_spread,
     class_weights,
     examples_of,
     has_validation,
@@ -28,6 +26,7 @@ from .examples import (
     one_vs_rest,
     positions_of,
     real_targets,
+    spread_of,
     times,
 )
 from .frames import FrameSchema, learn_schema, to_matrix
@@ -148,8 +147,7 @@ class _QuadBoost(BaseEstimator):
     def _staged_scores(self, X: Any) -> Iterator[np.ndarray]:
         matrix = self._matrix(X)
         codes = self._stumps.code(matrix)
-        scores = np.tile([trace.first_intercept for trace in self._traces] * self._units.scale, (len(matrix), 1))
-        scores += self._units.shift
+        scores = np.tile([trace.first_intercept for trace in self._traces] * self._target_scale, (len(matrix), 1))
         weight = [dict[int, float]() for _ in self._traces]
         n_rounds = np.atleast_1d(self.n_rounds_)
         for round in range(1, int(n_rounds.max()) + 1):
@@ -157,7 +155,7 @@ class _QuadBoost(BaseEstimator):
                 trace = self._traces[output]
                 for voter, total in zip(*(values.tolist() for values in trace.updates(round)), strict=True):
                     feature, votes = self._stumps.votes(voter)
-                    delta = (total - weight[output].get(voter, 0.0)) * self._units.scale[output]
+                    delta = (total - weight[output].get(voter, 0.0)) * self._target_scale[output]
                     weight[output][voter] = total
                     scores[:, output] += delta * (votes[codes[:, feature]] - trace.centre[voter])
             yield scores.copy() if self.ensemble_.weight.ndim == 2 else scores[:, 0].copy()
@@ -184,7 +182,7 @@ class _QuadBoost(BaseEstimator):
         strata: np.ndarray | None = None,
         classes: np.ndarray | None = None,
         one_output: bool = True,
-        units: Units,
+        target_scale: np.ndarray,
     ) -> None:
         """Train on targets of shape (m, n_outputs), and set what a fit leaves behind."""
         start = time.monotonic()
@@ -194,11 +192,11 @@ class _QuadBoost(BaseEstimator):
             min_category_count=self.min_category_count,
             sample_weight=given.all_weights(),
         )
-        rows, held_out = units.of(given.rows(schema, type(self).__name__)), None
+        rows, held_out = given.rows(schema, type(self).__name__, target_scale), None
         warm = self._warm_start(rows)
         split = None if warm is None else warm.held_out
         if validation is not None:
-            held_out = units.of(validation.rows(schema, type(self).__name__))
+            held_out = validation.rows(schema, type(self).__name__, target_scale)
         elif self.validation_fraction is not None:
             split = _split(len(rows.X), self.validation_fraction, strata, self.random_state) if split is None else split
             rows, held_out = rows.take(~split), rows.take(split)
@@ -222,13 +220,13 @@ class _QuadBoost(BaseEstimator):
             "outputs": [describe_run(result) for result in trained.boosted],
             "feature_importances": trained.importance.tolist(),
         }
-        self.ensemble_ = _make_ensemble(trained, schema, classes, one_output, units, info)
+        self.ensemble_ = _make_ensemble(trained, schema, classes, one_output, target_scale, info)
         self.intercept_ = self.ensemble_.intercept
         self.n_features_in_ = schema.n_features
         self.__dict__.pop("feature_names_in_", None)
         if schema.feature_names is not None:
             self.feature_names_in_ = np.array(schema.feature_names, dtype=object)
-        self._units = units
+        self._target_scale = target_scale
         self._warm = None
         if self.warm_start:
             progress = [result.progress for result in trained.boosted]
@@ -362,7 +360,6 @@ class QuadBoostClassifier(ClassifierMixin, _QuadBoost):
         if has_validation(X_val, y_val, sample_weight_val):
             validation = examples_of(X_val, labels_of(y_val), sample_weight_val, "_val")
             validation = with_targets(validation, positions_of(validation.y, classes))
-        n_outputs = 1 if len(classes) == 2 else len(classes)
         self._fit(
             with_targets(given, position),
             validation,
@@ -370,7 +367,7 @@ class QuadBoostClassifier(ClassifierMixin, _QuadBoost):
             strata=position,
             classes=classes,
             one_output=len(classes) == 2,
-            units=Units(np.zeros(n_outputs), np.ones(n_outputs)),
+            target_scale=np.ones(1 if len(classes) == 2 else len(classes)),
         )
         self.classes_ = classes
         return self
@@ -483,17 +480,12 @@ class QuadBoostRegressor(RegressorMixin, _QuadBoost):
                 raise ValueError(
                     f"y_val has {validation.y.shape[1]} outputs and y has {given.y.shape[1]}; give as many"
                 )
-        # A target far from zero would lose precision; the intercept takes it back.
-        centre, spread = centre_and_spread(given.y, given.weight)
         self._fit(
             given,
             validation,
             options=options,
             one_output=one_output,
-            units=Units(
-                centre if self.fit_intercept else np.zeros_like(centre),
-                spread if self.standardize else np.ones_like(spread),
-            ),
+            target_scale=spread_of(given.y, given.weight) if self.standardize else np.ones(given.y.shape[1]),
         )
         return self
 
@@ -511,11 +503,11 @@ def _make_ensemble(
     schema: FrameSchema,
     classes: np.ndarray | None,
     one_output: bool,
-    units: Units,
+    target_scale: np.ndarray,
     info: dict[str, Any],
 ) -> Ensemble:
-    weight = np.column_stack([result.weight for result in trained.boosted]) * units.scale
-    intercept = np.array([result.intercept for result in trained.boosted]) * units.scale + units.shift
+    weight = np.column_stack([result.weight for result in trained.boosted]) * target_scale
+    intercept = np.array([result.intercept for result in trained.boosted]) * target_scale
     voters = np.flatnonzero(weight.any(axis=1))
     feature, kind, threshold = trained.stumps.describe(voters)
     return Ensemble(

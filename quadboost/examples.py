@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,9 +63,9 @@ class Examples(NamedTuple):
         weight[self.kept] = 1.0 if self.weight is None else self.weight
         return weight
 
-    def rows(self, schema: FrameSchema, owner: str) -> Rows:
+    def rows(self, schema: FrameSchema, owner: str, target_scale: np.ndarray | float = 1.0) -> Rows:
         matrix = to_matrix(self.X, schema, owner=owner)
-        return Rows(matrix if self.kept is None else matrix[self.kept], self.y, self.weight, self.repeats)
+        return Rows(matrix if self.kept is None else matrix[self.kept], self.y / target_scale, self.weight, self.repeats)
 
 
 def examples_of(X: Any, y: np.ndarray, weight: Any, suffix: str = "") -> Examples:
@@ -156,21 +155,8 @@ def times(weight: np.ndarray | None, class_weight: np.ndarray | None, position: 
     return class_weight[position] if weight is None else weight * class_weight[position]
 
 
-class Units(NamedTuple):
-    """Targets are learnt as (y - shift) / scale, one of each per output."""
-
-    shift: np.ndarray
-    scale: np.ndarray
-
-    def of(self, rows: Rows) -> Rows:
-        return replace(rows, y=(rows.y - self.shift) / self.scale)
-
-
-def centre_and_spread(targets: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation of each target; 1 for the spread of a constant one."""
+def spread_of(targets: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    """The standard deviation of each target; 1 for a constant one."""
     centre = np.array([exact_mean(target, weight) for target in targets.T])
-    variance = np.array(
-        [exact_mean((target - mean) ** 2, weight) for target, mean in zip(targets.T, centre, strict=True)]
-    )
-    spread = np.sqrt(variance)
-    return centre, np.where(spread > 1e-12 * np.abs(centre), spread, 1.0)
+    variance = np.array([exact_mean(deviation**2, weight) for deviation in (targets - centre).T])
+    return np.where(variance > 1e-24 * centre**2, np.sqrt(variance), 1.0)

@@ -5,16 +5,17 @@ margin mu_j = mean(y h_j), second moment eta_j = mean(h_j^2), and columns of G_i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from . import _core
-from .exact import fixed_point, rounded_weights
+from .exact import exact_mean, fixed_point, rounded_weights
 from .gram import GramCache, MatrixGram, StumpGram, SummedGram
 from .stumps import Stumps
 
 DEFAULT_CACHE_BYTES = 1 << 30
+FAR = 4.0  # a mean so many times the largest deviation from it is far from zero
 SHARE_FOR_SORTING = 4  # one part in four of the memory is for sorted rows, the rest for Gram columns
 
 
@@ -30,6 +31,9 @@ class Moments:
     target_sum, target_square : arrays of shape (n_outputs,)
     product_sum : array of shape (K, n_outputs)
         Sums of h_j * y.
+    origin : array of shape (n_outputs,)
+        What was subtracted from each target before it was summed: sums of a target far from zero would drown in
+        rounding all that is to be learnt of it.
     gram : GramCache
         Sums of h_i * h_j, a column at a time.
     """
@@ -40,6 +44,7 @@ class Moments:
     target_sum: np.ndarray
     target_square: np.ndarray
     product_sum: np.ndarray
+    origin: np.ndarray
     gram: GramCache
 
     @property
@@ -53,7 +58,27 @@ class Moments:
     @property
     def margin(self) -> np.ndarray:
         """mu_j of every voter and output (equation 5 of the paper)."""
-        return self.product_sum / self.total_weight
+        return (self.product_sum + np.outer(self.voter_sum, self.origin)) / self.total_weight
+
+    def _with_origin(self, origin: np.ndarray) -> Moments:
+        shift = self.origin - origin
+        return replace(
+            self,
+            target_sum=self.target_sum + shift * self.total_weight,
+            target_square=self.target_square + shift * (2.0 * self.target_sum + shift * self.total_weight),
+            product_sum=self.product_sum + np.outer(self.voter_sum, shift),
+            origin=origin,
+        )
+
+    @property
+    def target_mean(self) -> np.ndarray:
+        return self.origin + self.target_sum / self.total_weight
+
+    def target_risk(self, fit_intercept: bool) -> np.ndarray:
+        """The risk of the best constant, or of zero, for each output: what there is to be explained."""
+        mean = self.target_sum / self.total_weight
+        variance = np.maximum(0.0, self.target_square / self.total_weight - mean * mean)
+        return variance if fit_intercept else variance + self.target_mean**2
 
     @property
     def eta(self) -> np.ndarray:
@@ -77,6 +102,7 @@ class Moments:
             )
         if self.total_weight + sign * other.total_weight <= 0:
             raise ValueError("no rows are left after the subtraction; subtract a proper part of the rows")
+        other = other._with_origin(self.origin)
         return Moments(
             total_weight=self.total_weight + sign * other.total_weight,
             voter_sum=self.voter_sum + sign * other.voter_sum,
@@ -84,6 +110,7 @@ class Moments:
             target_sum=self.target_sum + sign * other.target_sum,
             target_square=self.target_square + sign * other.target_square,
             product_sum=self.product_sum + sign * other.product_sum,
+            origin=self.origin,
             gram=GramCache(SummedGram([(1, self.gram), (sign, other.gram)]), self.gram.cache_bytes),
         )
 
@@ -122,8 +149,9 @@ def stump_moments(
         return bins, voters
 
     bins, voter_sum = sums(mass)
+    origin = _origins(y, weight)
     products, target_sum, target_square = [], [], []
-    for target in y.T:
+    for target in (y - origin).T:
         value, scale = fixed_point(target, weight)
         square, square_scale = fixed_point(target * target, weight)
         products.append(sums(value)[1] * scale)
@@ -144,6 +172,7 @@ def stump_moments(
         target_sum=np.array(target_sum),
         target_square=np.array(target_square),
         product_sum=np.column_stack(products),
+        origin=origin,
         gram=GramCache(source, cache_bytes - cache_bytes // SHARE_FOR_SORTING),
     )
 
@@ -182,6 +211,8 @@ def moments_from_matrix(
     _check_matrix(H, y, weight)
     y = y.reshape(len(y), -1)
     w = np.ones(len(y)) if weight is None else weight
+    origin = _origins(y, weight)
+    y = y - origin
 
     def products(value: np.ndarray) -> np.ndarray:
         out = np.empty(H.shape[1])
@@ -195,8 +226,16 @@ def moments_from_matrix(
         target_sum=w @ y,
         target_square=w @ (y * y),
         product_sum=np.column_stack([products(w * target) for target in y.T]),
+        origin=origin,
         gram=GramCache(MatrixGram(H, weight, n_threads), cache_bytes),
     )
+
+
+def _origins(y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    """The mean of each target that is far from zero, else 0: labels stay the whole numbers that they are."""
+    mean = np.array([exact_mean(target, weight) for target in y.T])
+    spread = np.abs(y - mean).max(axis=0)
+    return np.where(np.abs(mean) > FAR * spread, mean, 0.0)
 
 
 def _check_matrix(H: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> None:

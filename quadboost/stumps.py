@@ -7,6 +7,7 @@ between them, so that bin l + 1 is level l and one mechanism codes, counts and s
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -63,6 +64,10 @@ class Stumps:
     def voter_start(self) -> np.ndarray:
         return starts(self.n_cuts + self.has_missing)
 
+    @cached_property
+    def _voter_starts(self) -> list[int]:
+        return self.voter_start.tolist()
+
     @property
     def layout(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """What the kernels need to know to go from bins to voters."""
@@ -80,9 +85,9 @@ class Stumps:
 
     def locate(self, voter: int) -> tuple[int, int, int]:
         """The voter's feature, its kind, and its position among the feature's voters."""
-        feature = int(np.searchsorted(self.voter_start, voter, side="right")) - 1
-        position = voter - int(self.voter_start[feature])
-        if position == self.n_cuts[feature]:
+        feature = bisect_right(self._voter_starts, voter) - 1
+        position = voter - self._voter_starts[feature]
+        if position == len(self.cuts[feature]):
             return feature, MISSING, position
         return feature, LEVEL if self.is_level[feature] else THRESHOLD, position
 

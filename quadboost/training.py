@@ -120,9 +120,8 @@ def train(
 
 def _resolve_lambda(options: Options, rows: Rows, moments: Moments, output: int, categorical: list[int]) -> float:
     if options.reg_lambda == "auto":
-        mean = moments.target_sum[output] / moments.total_weight if options.fit_intercept else 0.0
-        variance = moments.target_square[output] / moments.total_weight - mean * mean
-        return auto_lambda(options.penalty, rows.n_examples, float(np.sqrt(max(0.0, variance))))
+        target_scale = float(np.sqrt(moments.target_risk(options.fit_intercept)[output]))
+        return auto_lambda(options.penalty, rows.n_examples, target_scale)
     if options.reg_lambda == "theory":
         return _theory_lambda(options, rows, moments, output, categorical)
     return float(options.reg_lambda)

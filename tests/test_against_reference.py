@@ -167,9 +167,12 @@ def test_moments_of_stumps_are_those_of_their_outputs(data):
     np.testing.assert_allclose(moments.total_weight, w.sum(), **close)
     np.testing.assert_allclose(moments.voter_sum, w @ H, **close)
     np.testing.assert_allclose(moments.voter_square, w @ H**2, **close)
-    np.testing.assert_allclose(moments.product_sum[:, 0], (w * y) @ H, **close)
-    np.testing.assert_allclose(moments.target_sum[0], w @ y, **close)
-    np.testing.assert_allclose(moments.target_square[0], w @ y**2, **close)
+    centred = y - moments.origin[0]
+    np.testing.assert_allclose(moments.product_sum[:, 0], (w * centred) @ H, **close)
+    np.testing.assert_allclose(moments.target_sum[0], w @ centred, **close)
+    np.testing.assert_allclose(moments.target_square[0], w @ centred**2, **close)
+    np.testing.assert_allclose(moments.margin[:, 0], (w * y) @ H / w.sum(), **close)
+    np.testing.assert_allclose(moments.target_mean[0], w @ y / w.sum(), **close)
     gram = H.T @ (w[:, None] * H)
     # A column may be made from columns that are known already: ask in any order, again and again.
     for j in data.draw(st.lists(st.integers(0, stumps.n_voters - 1), max_size=20)):
