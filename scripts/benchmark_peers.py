@@ -260,6 +260,7 @@ class EBM(Pickled):
 
     def _parameters(self, X: np.ndarray, rounds: int, threads: int) -> dict[str, Any]:
         return {
+            "feature_types": ["continuous"] * X.shape[1],  # or it looks at every value as text
             "interactions": 0,
             "max_rounds": -(-rounds // X.shape[1]),
             "max_leaves": 2,

@@ -11,11 +11,11 @@ import gc
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from benchmark_peers import BOOSTERS, COLD_START_HEAD, N_BINS, OURS, Contender, ONNXRuntime, choose
@@ -43,6 +43,8 @@ BARE = "import numpy, h5py"
 BATCH_TIMES_AS_FAST = {"catboost": 4, "xgboost": 15, "lightgbm": 40}
 ROW_TIMES_AS_FAST = {"lightgbm": 6, "xgboost": 40}
 RISK_ROWS = 20_000
+N_BLOCKS = 5  # of calls with single rows
+LEAST_CALLS = 200  # in a block
 
 
 @dataclass(frozen=True)
@@ -166,7 +168,7 @@ def score_batches(job: Job) -> None:
         job.title(name): Line(size.rounds, [nanoseconds[name, n, threads_tried[-1]] for n in size.rounds])
         for name in job.names
     }
-    caption = f"Time for a row of a batch against rounds, {threads_tried[-1]} threads"
+    caption = f"Time for a row of a batch against rounds, {threads_tried[-1]} thread(s)"
     report.plot("batch", caption, "rounds", "nanoseconds a row", lines)
     batch_targets(job, nanoseconds, threads_tried[-1])
 
@@ -191,34 +193,44 @@ def batch_targets(job: Job, nanoseconds: Mapping[tuple[str, int, int], float], t
 # --- single rows --------------------------------------------------------------------------------------------
 
 
+class Latency(NamedTuple):
+    """Microseconds for a call: of the block of calls with the least median."""
+
+    median: float
+    late: float  # the 99th percentile
+    calls: int
+
+
 def latencies(
-    job: Job, calls: Mapping[str, Callable[[np.ndarray], Any]], X: np.ndarray
-) -> dict[str, tuple[float, float]]:
-    """Median and 99th percentile in microseconds, the best of several blocks of calls."""
-    rows = [X[i : i + 1] for i in range(min(len(X), job.size.calls))]
-    found: dict[str, list[np.ndarray]] = {name: [] for name in calls}
-    for _ in range(5):
+    calls: Mapping[str, Callable[[np.ndarray], Any]], rows: Sequence[np.ndarray], seconds: float
+) -> dict[str, Latency]:
+    """Each in turn a block of calls, one for each row, again and again; a block ends early after `seconds`."""
+    blocks: dict[str, list[Latency]] = {name: [] for name in calls}
+    for _ in range(N_BLOCKS):
         for name, call in calls.items():
             tell(f"  rows: {name}")
-            times = np.empty(len(rows))
-            deadline = time.perf_counter() + max(0.1, job.size.seconds / 20 / len(calls))
             gc.collect()
             gc.disable()
             with threadpool_limits(1):
-                call(rows[0])
-                for n, row in enumerate(rows, start=1):
-                    start = time.perf_counter()
-                    call(row)
-                    end = time.perf_counter()
-                    times[n - 1] = end - start
-                    if end > deadline:
-                        break
+                times = 1e6 * time_calls(call, rows, seconds)
             gc.enable()
-            found[name].append(1e6 * times[:n])
-    return {
-        name: (min(np.median(block) for block in blocks), min(np.quantile(block, 0.99) for block in blocks))
-        for name, blocks in found.items()
-    }
+            blocks[name].append(Latency(float(np.median(times)), float(np.quantile(times, 0.99)), len(times)))
+    return {name: min(own) for name, own in blocks.items()}
+
+
+def time_calls(call: Callable[[np.ndarray], Any], rows: Sequence[np.ndarray], seconds: float) -> np.ndarray:
+    """Seconds of each call; at least LEAST_CALLS of them, or a percentile would say nothing."""
+    call(rows[0])
+    times: list[float] = []
+    deadline = time.perf_counter() + seconds
+    for row in rows:
+        start = time.perf_counter()
+        call(row)
+        end = time.perf_counter()
+        times.append(end - start)
+        if end > deadline and len(times) >= LEAST_CALLS:
+            break
+    return np.array(times)
 
 
 def score_rows(job: Job) -> None:
@@ -228,7 +240,7 @@ def score_rows(job: Job) -> None:
         f"Single rows, {size.usual_rounds:,} rounds",
         f"A (1, {job.d}) array at a time, one thread: the leanest way (ours: `Ensemble.decision_function`; LightGBM: "
         "`Booster.predict`; XGBoost: `Booster.inplace_predict`), and `predict` of the scikit-learn estimator of a "
-        "classifier.",
+        f"classifier. Of {N_BLOCKS} blocks of calls, the one with the least median.",
     )
     lean = {name: CONTENDERS[name].scorer(job.models[name, size.usual_rounds], 1) for name in job.names}
     lean[OURS] = job.models[OURS, size.usual_rounds].decision_function
@@ -242,12 +254,12 @@ def score_rows(job: Job) -> None:
     table = []
     medians: dict[str, dict[str, float]] = {}
     for way, calls in (("lean", lean), ("estimator", estimators)):
-        found = latencies(job, calls, X)
-        medians[way] = {name: median for name, (median, _) in found.items()}
-        for name, (median, late) in found.items():
-            table.append((job.title(name), way, median, late, median / found[OURS][0]))
-            report.record("row", contender=name, way=way, median_us=median, p99_us=late)
-    report.table(["", "way", "median, microseconds", "99th percentile", "times ours"], table)
+        found = latencies(calls, [X[i : i + 1] for i in range(size.calls)], size.seconds / 20 / len(calls))
+        medians[way] = {name: own.median for name, own in found.items()}
+        for name, own in found.items():
+            table.append((job.title(name), way, own.median, own.late, own.median / found[OURS].median, own.calls))
+            report.record("row", contender=name, way=way, median_us=own.median, p99_us=own.late, calls=own.calls)
+    report.table(["", "way", "median, microseconds", "99th percentile", "times ours", "calls"], table)
     for name, least in ROW_TIMES_AS_FAST.items():
         ratio = medians["lean"][name] / medians["lean"][OURS] if name in job.names else None
         report.targets.append(Target.ratio(f"one row, beside {job.title(name)}", least, ratio))
@@ -351,7 +363,7 @@ def score_other_inputs(job: Job) -> None:
     report, size = job.report, job.size
     report.section(
         "Other inputs",
-        f"Ours alone, {job.threads} threads; models are random. The sum is that of the same array, on one thread.",
+        f"Ours alone, {job.threads} thread(s); models are random. The sum is that of the same array, on one thread.",
     )
     cases = {f"d = {d}": (d, N_BINS, "correlated") for d in size.widths}
     cases |= {f"{k:,} thresholds a feature": (job.d, k, "correlated") for k in (3, 31, 4_000)}

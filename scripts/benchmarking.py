@@ -271,6 +271,11 @@ class Report:
         self._parts.append(f"![{caption}]({file})\n\n{caption}")
 
     @property
+    def seconds(self) -> float:
+        """Since the beginning."""
+        return time.perf_counter() - self._start
+
+    @property
     def file_stem(self) -> str:
         return f"benchmarks-{self.name}"
 
@@ -281,7 +286,7 @@ class Report:
 
     def finish(self) -> None:
         """Print all, and write it where asked."""
-        minutes = (time.perf_counter() - self._start) / 60
+        minutes = self.seconds / 60
         text = "\n\n".join([*self._head(minutes), *self._parts]) + "\n"
         print(text)
         if self.options.docs is not None:

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import time
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +33,12 @@ def run_script(run_python, tmp_path):
 def training(monkeypatch):
     monkeypatch.syspath_prepend(SCRIPTS)
     return importlib.import_module("benchmark_training")
+
+
+@pytest.fixture
+def prediction(monkeypatch):
+    monkeypatch.syspath_prepend(SCRIPTS)
+    return importlib.import_module("benchmark_prediction")
 
 
 def facts_of(folder, name):
@@ -75,6 +82,8 @@ def test_prediction_benchmark_reports_every_part(run_script, tmp_path):
     assert printed.strip() == (tmp_path / "benchmarks-prediction.md").read_text().strip()
     facts = facts_of(tmp_path, "prediction")
     assert {record["part"] for record in facts["records"]} == {"batch", "row", "load", "load large", "input"}
+    calls = [record["calls"] for record in facts["records"] if record["part"] == "row"]
+    assert min(calls) == max(calls) == 5  # as many as the size asks for: none is lost to what comes before the first
     risks = {line.split("|")[-2].strip() for line in printed.splitlines() if line.startswith("| QuadBoost | 10 | 1 |")}
     assert len(risks) == 1
     assert float(risks.pop()) < 1
@@ -120,3 +129,22 @@ def test_made_data_are_what_they_are_called(training, shape):
 def test_made_features_are_correlated(training):
     X, _ = training.generate(2_000, 20)
     assert np.abs(np.corrcoef(X.T)[np.triu_indices(20, 1)]).mean() > 0.1
+
+
+def test_latency_is_of_many_calls_however_little_time_there_is(prediction, monkeypatch):
+    monkeypatch.setattr(prediction, "LEAST_CALLS", 50)
+    monkeypatch.setattr(prediction, "N_BLOCKS", 1)
+    rows = [np.zeros((1, 3))] * 80
+    calls = 0
+
+    def call(row):
+        nonlocal calls
+        calls += 1
+        if calls == 10:
+            time.sleep(0.02)
+
+    found = prediction.latencies({"one": call}, rows, 0.0)["one"]
+    assert found.calls == 50
+    assert calls == 51  # and one to warm up
+    assert found.median < 1_000 < found.late
+    assert prediction.latencies({"one": call}, rows, 60.0)["one"].calls == 80
