@@ -61,8 +61,7 @@ class _Reader:
         if from_text:
             remedy += f", or take it as a category by --categorical {quote(name)}"
         column = self._convert(name, column, from_text, category=name in self.declared, remedy=remedy)
-        infinite = pc.indices_nonzero(pc.is_inf(column)) if pa.types.is_floating(column.type) else ()
-        if len(infinite):
+        if pa.types.is_floating(column.type) and len(infinite := pc.indices_nonzero(pc.is_inf(column))):
             row = infinite[0].as_py()
             raise ValueError(
                 f"Column {name!r} holds {column[row]} in row {row + 1}; leave it empty, or --drop {quote(name)}"

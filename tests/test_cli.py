@@ -8,6 +8,7 @@ import os
 import pty
 import re
 import resource
+import shutil
 import signal
 import struct
 import subprocess
@@ -118,16 +119,26 @@ def write_table(frame, path):
         frame.to_csv(path, index=False, sep=separator, na_rep="NA", lineterminator="\r\n", encoding="utf-8-sig")
 
 
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory):
+    """A directory with a table and the model of it, made once."""
+    directory = tmp_path_factory.mktemp("trained")
+    write_table(people(), directory / "people.csv")
+    train = start("train", "people.csv", "--target", "label", "--drop", "income", "id", "-o", "model.h5", cwd=directory)
+    finish(train).ok()
+    return directory
+
+
 @pytest.fixture
-def table(tmp_path):
-    write_table(people(), tmp_path / "people.csv")
+def table(trained, tmp_path):
+    shutil.copy(trained / "people.csv", tmp_path)
     return people()
 
 
 @pytest.fixture
-def model(table, run):
-    run("train", "people.csv", "--target", "label", "--drop", "income", "id", "-o", "model.h5", "-q").ok()
-    return quadboost.load("model.h5")
+def model(trained, table, tmp_path):
+    shutil.copy(trained / "model.h5", tmp_path)
+    return quadboost.load(tmp_path / "model.h5")
 
 
 @pytest.fixture
@@ -319,6 +330,23 @@ def test_weights_count_as_repetitions(table, run, tmp_path):
     assert summaries[0]["features"] == summaries[1]["features"]
 
 
+def test_weights_are_those_of_the_rows_that_have_a_target_and_of_the_validation_table(run, tmp_path):
+    frame = pd.DataFrame({"x": np.arange(60) % 4, "w": np.arange(60) % 5 + 1, "y": np.arange(60) % 4 > 1})
+    frame["y"] = frame["y"] ^ (frame["w"] == 1)
+    frame["y"] = frame["y"].astype(object).where(np.arange(60) % 7 > 0)
+    write_table(frame, tmp_path / "t.csv")
+    write_table(frame.tail(30), tmp_path / "v.csv")
+    run("train", "t.csv", "--target", "y", "--weight", "w", "--validation", "v.csv", "-o", "m.h5", "--json", "j").ok()
+    model, summary = quadboost.load("m.h5"), json.loads(Path("j").read_text())
+    for name, part in [("", frame.dropna()), ("validation_", frame.tail(30).dropna())]:
+        assert summary[f"{name}rows"] == len(part)
+        squares = (np.where(part["y"], 1, -1) - model.decision_function(part[["x"]])) ** 2
+        assert summary[f"{name}risk"] == pytest.approx(np.average(squares, weights=part["w"]))
+        assert summary[f"{name}risk"] == pytest.approx(model.info["outputs"][0][f"{name}risk"])
+        wrong = model.predict(part[["x"]]) != part["y"].to_numpy(bool)
+        assert summary[f"{name}error"] == pytest.approx(np.average(wrong, weights=part["w"]))
+
+
 def test_features_are_those_asked_for_in_the_order_of_the_table(table, run):
     run("train", "people.csv", "--target", "label", "--features", "member", "âge, years", "-o", "m.h5").ok()
     assert quadboost.load("m.h5").feature_names == ("âge, years", "member")
@@ -448,7 +476,8 @@ def test_json_has_what_the_summary_has(run):
     assert summary["seconds"] >= summary["fit_seconds"] > 0
 
 
-def test_quiet_prints_nothing(run):
+def test_quiet_prints_nothing(run, monkeypatch):
+    monkeypatch.setattr("quadboost.train_command.SECONDS_BETWEEN_LINES", 0.0)
     assert run("train", "--example", "iris", "-o", "m.h5", "--quiet").ok() == ""
 
 
@@ -600,7 +629,7 @@ IRIS = ["--example", "iris", "-o", "new.h5"]
         ([*TRAIN, "--reg-lambda", "-1"], "--reg-lambda -1.0 must be"),
         ([*TRAIN, "--reg-lambda", "nan"], "--reg-lambda nan must be"),
         ([*TRAIN, "--thresholds", "1.5"], "'1.5' is neither a whole number nor all"),
-        ([*TRAIN, "--threads", "0"], "--threads 0 asks for no thread"),
+        ([*TRAIN, "--threads", "0"], "--threads 0 "),
         ([*TRAIN, "--cache-bytes", "0"], "--cache-bytes 0 must be"),
         ([*TRAIN, "--validation", "1.5"], "--validation 1.5 must lie between 0 and 1"),
         ([*TRAIN, "--validation", "nan"], "--validation nan must lie between 0 and 1"),
@@ -665,7 +694,7 @@ def test_what_cannot_be_trained_is_refused_in_one_line(arguments, message, model
         (["model.h5", "people.csv", "--output", "new.xls"], "new.xls: the name does not tell what to write"),
         (["model.h5", "people.csv", "--output", "people.csv"], "people.csv would be overwritten"),
         (["model.h5", "people.csv", "--output", "no/new.csv"], "No such file or directory"),
-        (["model.h5", "people.csv", "--threads", "0"], "--threads 0 asks for no thread"),
+        (["model.h5", "people.csv", "--threads", "0"], "--threads 0 "),
         (["model.h5", "people.csv", "--prob"], "unrecognized arguments: --prob"),
     ],
 )  # fmt: skip
@@ -690,6 +719,15 @@ def test_what_cannot_be_predicted_is_refused_in_one_line(arguments, message, mod
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
+def test_the_row_of_a_mistake_is_counted_from_the_beginning(run, tmp_path, monkeypatch):
+    monkeypatch.setattr("quadboost.tables.BLOCK_BYTES", 100)
+    (tmp_path / "t.csv").write_text("x,y\n" + "1,a\n2,b\n" * 50)
+    (tmp_path / "wrong.csv").write_text("x\n" + "1\n2\n" * 200 + "one\n")
+    run("train", "t.csv", "--target", "y", "-o", "m.h5").ok()
+    assert "holds 'one' in row 401, but" in run("predict", "m.h5", "wrong.csv", "-o", "o.csv").refused()
+    assert not (tmp_path / "o.csv").exists()
+
+
 @pytest.mark.parametrize(
     ("column", "message"),
     [
@@ -704,6 +742,31 @@ def test_columns_that_are_no_features_are_refused_with_the_remedy(column, messag
     assert message in run("train", *arguments).refused()
     run("train", *arguments, "--categorical", "x").ok()
     run("predict", "m.h5", "t.csv", "-o", "o.csv").ok()
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
+def test_infinity_is_refused_by_name(name, run, tmp_path):
+    write_table(pd.DataFrame({"a b": [1.0, None, -np.inf, np.inf], "y": [0, 1, 0, 1]}), tmp_path / name)
+    message = run("train", name, "--target", "y", "-o", "m.h5").refused()
+    assert message == "Column 'a b' holds -inf in row 3; leave it empty, or --drop 'a b'"
+
+
+def test_typed_categories_of_text_and_of_numbers(run, tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"c": pd.Categorical(rng.choice(["a", "b", "c"], 300)), "k": pd.Categorical(rng.choice([1, 2, 3], 300))}
+    )
+    frame["y"] = (frame["c"] == "a") | (frame["k"] == 2)
+    for name in ("t.parquet", "t.feather"):
+        write_table(frame, tmp_path / name)
+        declared = ["--categorical", "k"] if name == "t.parquet" else []  # Parquet has no such type for numbers
+        run("train", name, "--target", "y", "-o", "m.h5", *declared).ok()
+        model = quadboost.load("m.h5")
+        assert model.categories == {0: [["a"], ["b"], ["c"]], 1: [[1], [2], [3]]}
+        out = run("predict", "m.h5", name, "--keep", "c", "k").ok()
+        write_table(frame, tmp_path / "t.csv")
+        assert run("predict", "m.h5", "t.csv", "--keep", "c", "k").ok() == out
+        assert pd.read_csv(io.StringIO(out))["prediction"].tolist() == frame["y"].tolist()
 
 
 def test_columns_of_dates_are_refused_with_the_remedy(run, tmp_path):
@@ -772,12 +835,21 @@ def test_a_standard_output_that_is_full(model, tmp_path):
     assert (predict.returncode, err) == (2, "quadboost-predict: standard output: No space left on device\n")
 
 
+def test_a_standard_output_that_is_closed(tmp_path):
+    done = subprocess.run(
+        ["sh", "-c", '"$@" >&-', "sh", *command("train", "--example", "iris", "-o", "m.h5")],
+        cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "m.h5").exists()
+
+
 def test_a_reader_that_has_had_enough_is_no_error(long_table, tmp_path):
-    predict = start("predict", "model.h5", "people.csv", cwd=tmp_path)
-    assert predict.stdout.readline() == "prediction\n"
-    predict.stdout.close()
-    assert predict.stderr.read() == ""
-    assert predict.wait(timeout=60) == 0
+    with start("predict", "model.h5", "people.csv", cwd=tmp_path) as predict:
+        assert predict.stdout.readline() == "prediction\n"
+        predict.stdout.close()
+        assert predict.stderr.read() == ""
+        assert predict.wait(timeout=60) == 0
 
 
 @pytest.mark.parametrize(
