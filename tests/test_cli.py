@@ -147,6 +147,10 @@ def long_table(model, tmp_path):
         file.writelines(f"{i},40,Zürich,true,1,,80,low\r\n" for i in range(300_000))
 
 
+def read_csv(source):
+    return pd.read_csv(source, float_precision="round_trip")
+
+
 def features(frame):
     return frame[["âge, years", "city", "member", "code", "empty"]]
 
@@ -166,7 +170,7 @@ def test_a_table_is_learnt_and_predicted_by_the_commands_as_processes(table, tmp
     assert (lines["rows"], lines["classes"], lines["model"]) == ("400", "2: 'high', 'low'", "model.h5")
     predict = start("predict", "model.h5", "people.csv", "--output", "labels.csv", cwd=tmp_path)
     assert finish(predict).ok() == ""
-    labels = pd.read_csv(tmp_path / "labels.csv")["prediction"]
+    labels = read_csv(tmp_path / "labels.csv")["prediction"]
     error = (labels != table["label"]).mean()
     assert error < 0.15
     assert json.loads((tmp_path / "j.json").read_text())["error"] == pytest.approx(error)
@@ -185,7 +189,7 @@ def test_every_kind_of_file_gives_the_model_that_python_gives(name, tmp_path, ru
     for array in ("feature", "kind", "threshold", "weight", "classes"):
         np.testing.assert_array_equal(getattr(model, array), getattr(expected, array))
     out = run("predict", "model.h5", name, "--scores").ok()
-    assert pd.read_csv(io.StringIO(out))["score"].tolist() == model.decision_function(features(frame)).tolist()
+    assert read_csv(io.StringIO(out))["score"].tolist() == model.decision_function(features(frame)).tolist()
 
 
 def test_predictions_do_not_depend_on_the_size_of_batches(model, table, run, monkeypatch):
@@ -246,7 +250,7 @@ def test_regression(table, run):
     assert summary["error"] == pytest.approx(np.sqrt(np.mean(residual**2)))
     assert summary["classes"] is None
     run("predict", "m.h5", "people.csv", "-o", "o.csv").ok()
-    assert pd.read_csv("o.csv")["prediction"].tolist() == model.predict(features(table)).tolist()
+    assert read_csv("o.csv")["prediction"].tolist() == model.predict(features(table)).tolist()
     assert "no class probabilities" in run("predict", "m.h5", "people.csv", "--proba").refused()
 
 
@@ -766,7 +770,7 @@ def test_typed_categories_of_text_and_of_numbers(run, tmp_path):
         out = run("predict", "m.h5", name, "--keep", "c", "k").ok()
         write_table(frame, tmp_path / "t.csv")
         assert run("predict", "m.h5", "t.csv", "--keep", "c", "k").ok() == out
-        assert pd.read_csv(io.StringIO(out))["prediction"].tolist() == frame["y"].tolist()
+        assert read_csv(io.StringIO(out))["prediction"].tolist() == frame["y"].tolist()
 
 
 def test_columns_of_dates_are_refused_with_the_remedy(run, tmp_path):
