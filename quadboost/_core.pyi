@@ -33,22 +33,22 @@ def sort_rows(
     n_threads: int,
 ) -> None: ...
 def add_voter_sums(
-    bins: np.ndarray,
-    bin_start: np.ndarray,
-    voter_start: np.ndarray,
-    is_level: np.ndarray,
-    factor: int,
-    out: np.ndarray,
-) -> None: ...
-def count_rows(
-    codes: np.ndarray,
-    mass: np.ndarray | None,
-    rows: np.ndarray,
-    bin_start: np.ndarray,
-    bins: np.ndarray,
-    n_threads: int,
+    bins: np.ndarray, bin_start: np.ndarray, voter_start: np.ndarray, is_level: np.ndarray, out: np.ndarray
 ) -> None: ...
 def matrix_products(H: np.ndarray, value: np.ndarray, out: np.ndarray, n_threads: int) -> None: ...
+class RowCounter:
+    def __init__(
+        self,
+        codes: np.ndarray,
+        mass: np.ndarray | None,
+        bin_start: np.ndarray,
+        voter_start: np.ndarray,
+        is_level: np.ndarray,
+        n_threads: int,
+        counts: bool,
+    ) -> None: ...
+    def add(self, rows: np.ndarray, factor: int, column: np.ndarray, n_threads: int) -> None: ...
+
 class Edges:
     risk: float
     residual_mean: float

@@ -4,14 +4,17 @@ Python allocates, the kernels fill; arguments are marked IN / OUT. Kernels trust
 are given (the callers check) and hold no policy. Every sum over rows is a sum of integers,
 so that neither the number of threads nor the order of rows can change a bit of a result.
 """
+cimport numpy as cnp
 from cython.parallel cimport prange
-from libc.math cimport ceil, fabs
+from libc.math cimport ceil
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uintptr_t
 from libc.string cimport memset
 
 from quadboost._bins cimport MOST_ROWS, BinIndex, bin_index_of, bin_of, rows_of_block
 
 import numpy as np
+
+cnp.import_array()
 
 cdef extern from *:
     """
@@ -28,6 +31,16 @@ cdef extern from *:
     """
     int QUADBOOST_OPENMP
     void PREFETCH(const void*) noexcept nogil
+
+cdef extern from "_rounds.h":
+    void move_counts(double*, const int32_t*, const double*, double, double, Py_ssize_t) noexcept nogil
+    void move_sums(double*, const double*, const double*, double, double, Py_ssize_t) noexcept nogil
+    double move_and_rate_counts(
+        double*, const int32_t*, const double*, double, double, const double*, const double*, const double*,
+        const double*, double, double, double*, Py_ssize_t) noexcept nogil
+    double move_and_rate_sums(
+        double*, const double*, const double*, double, double, const double*, const double*, const double*,
+        const double*, double, double, double*, Py_ssize_t) noexcept nogil
 
 ctypedef fused real_t:
     float
@@ -269,20 +282,26 @@ cdef inline void _voters_of_bins(
         out[n_cuts] += factor * (bins[n_cuts + 1] - present)
 
 
-def add_voter_sums(
-    const exact_t[::1] bins,         # IN  sums per bin, all features
-    const int64_t[::1] bin_start, const int64_t[::1] voter_start, const uint8_t[::1] is_level,
-    exact_t factor,
-    exact_t[::1] out,                # IN/OUT (K)
-):
+cdef void _add_voter_sums(
+    const exact_t* bins, const int64_t[::1] bin_start, const int64_t[::1] voter_start, const uint8_t[::1] is_level,
+    exact_t factor, exact_t* out,
+) noexcept nogil:
     cdef Py_ssize_t f, n_cuts, n_voters
-    with nogil:
-        for f in range(is_level.shape[0]):
-            n_cuts = bin_start[f + 1] - bin_start[f] - 2
-            n_voters = voter_start[f + 1] - voter_start[f]
-            if n_voters > 0:
-                _voters_of_bins(&bins[bin_start[f]], n_cuts, is_level[f], n_voters > n_cuts, factor,
-                                &out[voter_start[f]])
+    for f in range(is_level.shape[0]):
+        n_cuts = bin_start[f + 1] - bin_start[f] - 2
+        n_voters = voter_start[f + 1] - voter_start[f]
+        if n_voters > 0:
+            _voters_of_bins(bins + bin_start[f], n_cuts, is_level[f], n_voters > n_cuts, factor, out + voter_start[f])
+
+
+def add_voter_sums(
+    const sum_t[::1] bins,           # IN  sums per bin, all features
+    const int64_t[::1] bin_start, const int64_t[::1] voter_start, const uint8_t[::1] is_level,
+    sum_t[::1] out,                  # IN/OUT (K)
+):
+    """Add sums per voter."""
+    if out.shape[0] > 0:
+        _add_voter_sums(&bins[0], bin_start, voter_start, is_level, <sum_t> 1, &out[0])
 
 
 # ---------------------------------------------------------------------------------------------
@@ -290,17 +309,17 @@ def add_voter_sums(
 # ---------------------------------------------------------------------------------------------
 
 cdef void _count_rows(
-    const code_t[:, ::1] codes, const count_t* mass, const int32_t[::1] rows, const int64_t[::1] bin_start,
-    count_t* bins, Py_ssize_t n_bins, Py_ssize_t first, Py_ssize_t last,
+    const code_t* codes, Py_ssize_t d, const count_t* mass, const int32_t* rows, const int64_t* bin_start,
+    count_t* bins, Py_ssize_t n_bins, Py_ssize_t first, Py_ssize_t last, Py_ssize_t end,
 ) noexcept nogil:
-    cdef Py_ssize_t i, f, d = codes.shape[1], end = rows.shape[0]
+    cdef Py_ssize_t i, f
     cdef const code_t* row
     cdef count_t weight
     memset(bins, 0, n_bins * sizeof(count_t))
     for i in range(first, last):
         if i + 16 < end:
-            PREFETCH(&codes[rows[i + 16], 0])
-        row = &codes[rows[i], 0]
+            PREFETCH(codes + rows[i + 16] * d)
+        row = codes + rows[i] * d
         if mass == NULL:
             for f in range(d):
                 bins[bin_start[f] + row[f]] += 1
@@ -310,24 +329,67 @@ cdef void _count_rows(
                 bins[bin_start[f] + row[f]] += weight
 
 
-def count_rows(
-    const code_t[:, ::1] codes,      # IN  (m, d)
-    const count_t[::1] mass,         # IN  (m), or None: every row counts once
-    const int32_t[::1] rows,         # IN  the rows to count
-    const int64_t[::1] bin_start,
-    count_t[:, ::1] bins,            # OUT (n_threads, bins of all features); the first row has the result
-    int n_threads,
-):
-    """Joint counts: how much mass of the given rows is in every bin of every feature."""
-    cdef Py_ssize_t t, b, n = rows.shape[0]
-    cdef const count_t* weight = NULL
-    if mass is not None:
-        weight = &mass[0]
-    for t in prange(n_threads, nogil=True, schedule="static", num_threads=n_threads):
-        _count_rows(codes, weight, rows, bin_start, &bins[t, 0], bins.shape[1], t * n // n_threads, (t + 1) * n // n_threads)
+cdef class RowCounter:
+    """Joint counts of some rows with every bin of every feature, as products with every voter.
+
+    A class, because what does not change is looked at once: a column of the Gram matrix takes microseconds.
+    Not to be shared by threads: its scratch memory is its own.
+    """
+    cdef cnp.ndarray _codes, _mass, _scratch
+    cdef const int64_t[::1] _bin_start, _voter_start
+    cdef const uint8_t[::1] _is_level
+    cdef bint _counts
+
+    def __init__(self, cnp.ndarray codes, cnp.ndarray mass, bin_start, voter_start, is_level, int n_threads, bint counts):
+        """`mass` may be None where `counts` is true: every row counts once, in int32; else sums are float64."""
+        self._codes, self._mass, self._counts = codes, mass, counts
+        self._bin_start, self._voter_start, self._is_level = bin_start, voter_start, is_level
+        self._scratch = np.empty((n_threads, bin_start[bin_start.shape[0] - 1]), dtype=np.int32 if counts else np.float64)
+
+    def add(self, cnp.ndarray rows, int factor, cnp.ndarray column, int n_threads):
+        """Add factor times the products of every voter with one that is 1 on the given rows and 0 on the others."""
+        cdef cnp.ndarray codes = self._codes
+        cdef const int32_t* order = <const int32_t*> cnp.PyArray_DATA(rows)
+        cdef Py_ssize_t n = rows.shape[0], d = codes.shape[1]
+        cdef int32_t* counts = <int32_t*> cnp.PyArray_DATA(column)
+        cdef double* sums = <double*> cnp.PyArray_DATA(column)
+        cdef int size = cnp.PyArray_ITEMSIZE(codes)
+        with nogil:
+            if size == 1:
+                self._count(<const uint8_t*> cnp.PyArray_DATA(codes), d, order, n, n_threads)
+            elif size == 2:
+                self._count(<const uint16_t*> cnp.PyArray_DATA(codes), d, order, n, n_threads)
+            else:
+                self._count(<const uint32_t*> cnp.PyArray_DATA(codes), d, order, n, n_threads)
+            if self._counts:
+                _add_voter_sums(<const int32_t*> cnp.PyArray_DATA(self._scratch), self._bin_start, self._voter_start,
+                                self._is_level, <int32_t> factor, counts)
+            else:
+                _add_voter_sums(<const double*> cnp.PyArray_DATA(self._scratch), self._bin_start, self._voter_start,
+                                self._is_level, <double> factor, sums)
+
+    cdef void _count(self, const code_t* codes, Py_ssize_t d, const int32_t* rows, Py_ssize_t n, int n_threads) noexcept nogil:
+        if self._counts:
+            _count_in_parallel(codes, d, <const int32_t*> NULL, rows, n, &self._bin_start[0],
+                               <int32_t*> cnp.PyArray_DATA(self._scratch), self._scratch.shape[1], n_threads)
+        else:
+            _count_in_parallel(codes, d, <const double*> cnp.PyArray_DATA(self._mass), rows, n, &self._bin_start[0],
+                               <double*> cnp.PyArray_DATA(self._scratch), self._scratch.shape[1], n_threads)
+
+
+cdef void _count_in_parallel(
+    const code_t* codes, Py_ssize_t d, const count_t* mass, const int32_t* rows, Py_ssize_t n, const int64_t* bin_start,
+    count_t* bins, Py_ssize_t n_bins, int n_threads,
+) noexcept nogil:
+    cdef Py_ssize_t t, b
+    if n_threads == 1:
+        _count_rows(codes, d, mass, rows, bin_start, bins, n_bins, 0, n, n)
+        return
+    for t in prange(n_threads, schedule="static", num_threads=n_threads):
+        _count_rows(codes, d, mass, rows, bin_start, bins + t * n_bins, n_bins, t * n // n_threads, (t + 1) * n // n_threads, n)
     for t in range(1, n_threads):
-        for b in range(bins.shape[1]):
-            bins[0, b] += bins[t, b]
+        for b in range(n_bins):
+            bins[b] += bins[t * n_bins + b]
 
 
 cdef double _dot(const double* x, const double* y, Py_ssize_t n) noexcept nogil:
@@ -400,47 +462,15 @@ cdef class Edges:
     cdef void _move_edges(self, Py_ssize_t j, double delta) noexcept nogil:
         cdef double p = delta * self._per_weight, q = delta * self._centre[j]
         if self._counts:
-            _move_all(&self._edge[0], <const int32_t*> self._address[j], &self._mean[0], p, q, self._edge.shape[0])
+            move_counts(&self._edge[0], <const int32_t*> self._address[j], &self._mean[0], p, q, self._edge.shape[0])
         else:
-            _move_all(&self._edge[0], <const double*> self._address[j], &self._mean[0], p, q, self._edge.shape[0])
+            move_sums(&self._edge[0], <const double*> self._address[j], &self._mean[0], p, q, self._edge.shape[0])
 
     def move(self, Py_ssize_t j, double delta):
         """Change the weight of voter j by delta; its column must be in memory."""
         with nogil:
             self._move_risk(j, delta)
             self._move_edges(j, delta)
-
-
-cdef void _move_all(
-    double* edge, const count_t* column, const double* mean, double p, double q, Py_ssize_t n
-) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(n):
-        edge[i] -= p * column[i] - q * mean[i]
-
-
-cdef void _move_and_rate(
-    double* edge, const count_t* column, const double* mean, double p, double q,
-    const double* eta, const double* curvature, const double* inverse, const double* anchor,
-    double shrink, double cap, double* decrease, Py_ssize_t n,
-) noexcept nogil:
-    """One pass over a block of voters: update the edges, and state the decrease that each voter offers.
-
-    The objective as a function of one weight x is curvature x^2 - 2 z x + 2 shrink |x|, within +-cap.
-    """
-    cdef Py_ssize_t i
-    cdef double e, z, w, d, lowered, raised
-    for i in range(n):
-        e = edge[i] - (p * column[i] - q * mean[i])
-        edge[i] = e
-        z = e + eta[i] * anchor[i]
-        lowered = z - shrink
-        raised = z + shrink
-        w = ((lowered if lowered > 0 else 0) + (raised if raised < 0 else 0)) * inverse[i]
-        w = w if w < cap else cap
-        w = w if w > -cap else -cap
-        d = w - anchor[i]
-        decrease[i] = d * (curvature[i] * d + 2 * (z - curvature[i] * w)) - 2 * shrink * (fabs(w) - fabs(anchor[i]))
 
 
 cdef class Rounds:
@@ -484,7 +514,7 @@ cdef class Rounds:
         """Update the edges after voter `moved` changed by delta, and find the best voter of the next round."""
         cdef double decrease[BLOCK]
         cdef double p = delta * self._train._per_weight, q = delta * self._train._centre[moved]
-        cdef double top0, top1, top2, top3, best = -1.0
+        cdef double top, best = -1.0
         cdef Py_ssize_t start, i, n, n_voters = self._eta.shape[0], where = 0
         cdef const int32_t* counts = NULL
         cdef const double* sums = NULL
@@ -498,32 +528,19 @@ cdef class Rounds:
         while start < n_voters:
             n = min(<Py_ssize_t> BLOCK, n_voters - start)
             if counts != NULL:
-                _move_and_rate(
+                top = move_and_rate_counts(
                     &self._train._edge[start], counts + start, &self._train._mean[start], p, q, &self._eta[start],
                     &self._curvature[start], &self._inverse[start], &self._anchor[start], self._shrink, self._cap,
                     decrease, n)
             else:
-                _move_and_rate(
+                top = move_and_rate_sums(
                     &self._train._edge[start], sums + start, &self._train._mean[start], p, q, &self._eta[start],
                     &self._curvature[start], &self._inverse[start], &self._anchor[start], self._shrink, self._cap,
                     decrease, n)
-            for i in range(n, (n + 3) & ~3):
-                decrease[i] = -1.0
-            top0 = top1 = top2 = top3 = -1.0
-            i = 0
-            while i < n:
-                top0 = decrease[i] if decrease[i] > top0 else top0
-                top1 = decrease[i + 1] if decrease[i + 1] > top1 else top1
-                top2 = decrease[i + 2] if decrease[i + 2] > top2 else top2
-                top3 = decrease[i + 3] if decrease[i + 3] > top3 else top3
-                i += 4
-            top0 = top0 if top0 > top1 else top1
-            top2 = top2 if top2 > top3 else top3
-            top0 = top0 if top0 > top2 else top2
-            if top0 > best:  # strictly: of equal voters the first wins
-                best = top0
+            if top > best:  # strictly: of equal voters the first wins
+                best = top
                 for i in range(n):
-                    if decrease[i] == top0:
+                    if decrease[i] == top:
                         where = start + i
                         break
             start += n

@@ -71,8 +71,8 @@ class GramCache:
             column = self.source.make(voter, *self._neighbours(voter))
             self._columns[voter] = column
             insort(self._order, voter)
-            self.address[voter] = column.ctypes.data
-        self.clock += 1
+            self.address[voter] = column.__array_interface__["data"][0]
+        self.clock[0] += 1
         self.stamp[voter] = self.clock[0]
         return column
 
@@ -129,6 +129,7 @@ class StumpGram:
         self.codes = codes
         self.weight = weight if counts or weight is not None else np.ones(len(codes))
         self.voter_sum = voter_sum.astype(self.dtype)
+        self._counter = _core.RowCounter(codes, self.weight, *stumps.layout, n_threads, counts)
         self.n_threads = n_threads
         self._sorted: OrderedDict[int, _SortedRows] = OrderedDict()
         self._most_sorted = max(1, sort_bytes // (4 * len(codes) + self.voter_sum.nbytes))
@@ -164,9 +165,7 @@ class StumpGram:
 
     def _add_rows(self, column: np.ndarray, rows: np.ndarray, factor: int) -> None:
         n_threads = 1 if rows.size * self.codes.shape[1] < CELLS_FOR_THREADS else self.n_threads
-        bins = np.empty((n_threads, self.stumps.bin_start[-1]), dtype=self.dtype)
-        _core.count_rows(self.codes, self.weight, rows, self.stumps.bin_start, bins, n_threads)
-        _core.add_voter_sums(bins[0], *self.stumps.layout, factor, column)
+        self._counter.add(rows, factor, column, n_threads)
 
     def _sort(self, feature: int) -> _SortedRows:
         if feature in self._sorted:

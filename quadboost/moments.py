@@ -145,7 +145,7 @@ def stump_moments(
         bins = np.zeros(stumps.bin_start[-1], dtype=value.dtype)
         _core.bin_sums(codes, value, stumps.bin_start, bins, n_threads)
         voters = np.zeros(stumps.n_voters, dtype=value.dtype)
-        _core.add_voter_sums(bins, *stumps.layout, 1, voters)
+        _core.add_voter_sums(bins, *stumps.layout, voters)
         return bins, voters
 
     bins, voter_sum = sums(mass)
