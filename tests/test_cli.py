@@ -148,7 +148,8 @@ def long_table(model, tmp_path):
 
 
 def read_csv(source):
-    return pd.read_csv(source, float_precision="round_trip")
+    """Not by pandas, which does not read every digit in all of its versions."""
+    return pyarrow.csv.read_csv(io.BytesIO(source.encode()) if "\n" in str(source) else source).to_pandas()
 
 
 def features(frame):
@@ -189,7 +190,7 @@ def test_every_kind_of_file_gives_the_model_that_python_gives(name, tmp_path, ru
     for array in ("feature", "kind", "threshold", "weight", "classes"):
         np.testing.assert_array_equal(getattr(model, array), getattr(expected, array))
     out = run("predict", "model.h5", name, "--scores").ok()
-    assert read_csv(io.StringIO(out))["score"].tolist() == model.decision_function(features(frame)).tolist()
+    assert read_csv(out)["score"].tolist() == model.decision_function(features(frame)).tolist()
 
 
 def test_predictions_do_not_depend_on_the_size_of_batches(model, table, run, monkeypatch):
@@ -770,7 +771,7 @@ def test_typed_categories_of_text_and_of_numbers(run, tmp_path):
         out = run("predict", "m.h5", name, "--keep", "c", "k").ok()
         write_table(frame, tmp_path / "t.csv")
         assert run("predict", "m.h5", "t.csv", "--keep", "c", "k").ok() == out
-        assert read_csv(io.StringIO(out))["prediction"].tolist() == frame["y"].tolist()
+        assert read_csv(out)["prediction"].tolist() == frame["y"].tolist()
 
 
 def test_columns_of_dates_are_refused_with_the_remedy(run, tmp_path):
