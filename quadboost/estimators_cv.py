@@ -85,15 +85,15 @@ class _Search(_QuadBoost):
 
     _plain: type[_QuadBoost]  # the estimator without a search
 
-    def plot(self, penalty: str | None = None, ax: Any = None) -> Any:
-        """Draw the mean score over strengths and rounds, of one penalty (by default the chosen one).
+    def plot(self, penalty: str | None = "chosen", ax: Any = None) -> Any:
+        """Draw the mean score over strengths and rounds, for the chosen penalty or another one that was tried.
 
         Needs matplotlib.
         """
         check_is_fitted(self)
-        penalty = self.best_params_["penalty"] if penalty is None else penalty
-        one_of("penalty", penalty, _penalties(self.penalty))
-        return plot_surface(self.cv_results_, penalty, self.best_params_, ax)
+        one_of("penalty", penalty, ["chosen", *_penalties(self.penalty)])
+        chosen = self.best_params_["penalty"] if penalty == "chosen" else penalty
+        return plot_surface(self.cv_results_, chosen, self.best_params_, ax)
 
     def _estimator(self, **chosen: Any) -> _QuadBoost:
         """The plain estimator: its parameters are those that it has in common with this one, and the chosen ones."""
