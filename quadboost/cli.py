@@ -14,8 +14,6 @@ from typing import Any, NoReturn
 from ._version import __version__
 
 EXAMPLES = ("breast_cancer", "diabetes", "digits", "iris", "wine")
-# Parameters of the estimators that are no use to a command, or that it sets itself.
-LEFT_OUT = {"callbacks", "callback_every", "verbose", "validation_fraction", "warm_start"}
 
 TABLE_HELP = """tables:
   CSV (.csv, .tsv, .txt, also with .gz; UTF-8, the first line names the columns), Parquet (.parquet), Feather and

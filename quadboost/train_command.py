@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from ._version import __version__
-from .cli import LEFT_OUT
 from .ensemble import Ensemble
 from .estimators import QuadBoostClassifier, QuadBoostRegressor
 from .frames import _listed, to_matrix
@@ -23,6 +22,8 @@ from .whole_file import check_output, whole_file
 
 SECONDS_BETWEEN_LINES = 5.0
 ESTIMATORS: dict[str, Any] = {CLASSIFICATION: QuadBoostClassifier, REGRESSION: QuadBoostRegressor}
+# Parameters of the estimators that are of no use to a command, or that it sets itself.
+LEFT_OUT = {"callbacks", "callback_every", "verbose", "validation_fraction", "warm_start"}
 ONLY_FOR = {"class_weight": CLASSIFICATION, "standardize": REGRESSION}
 
 

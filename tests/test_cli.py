@@ -23,7 +23,8 @@ import pytest
 
 import quadboost
 from quadboost import QuadBoostClassifier, QuadBoostRegressor
-from quadboost.cli import EXAMPLES, LEFT_OUT, predict_main, predict_parser, train_main, train_parser
+from quadboost.cli import EXAMPLES, predict_main, predict_parser, train_main, train_parser
+from quadboost.train_command import LEFT_OUT
 
 pa = pytest.importorskip("pyarrow")
 
