@@ -82,13 +82,13 @@ class SklearnAdaBoost:
 
 @dataclass(frozen=True)
 class EBM:
-    """Explainable boosting machine of InterpretML: its defaults, but for fewer bags and rounds, to save time."""
+    """Explainable boosting machine of InterpretML, as it comes but for fewer pairs, bags and rounds, to save time."""
 
     settings = grid()
 
     def fit(self, sample: Sample, settings: list[Setting]) -> Classifiers:
         from interpret.glassbox import ExplainableBoostingClassifier
 
-        model = ExplainableBoostingClassifier(outer_bags=4, max_rounds=2_000, n_jobs=1, random_state=0)
+        model = ExplainableBoostingClassifier(interactions=10, outer_bags=4, max_rounds=2_000, n_jobs=1, random_state=0)
         model.fit(sample.X, sample.y)
         return lambda rows: sign(np.atleast_2d(model.decision_function(rows.X)))
