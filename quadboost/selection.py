@@ -27,7 +27,7 @@ from .stumps import Stumps, candidate_stumps
 from .training import CELLS_FOR_THREADS, Options, Rows
 
 # The weakest strength of a grid as a share of the strongest: from no voters at all to more than is good.
-REACH = {"l1": 1e-3, "l2": 1e-5, "linf": 1e-3}
+REACH = {"l1": 1e-4, "l2": 1e-6, "linf": 1e-3}
 SAME_SCORE = 1e-12  # scores that differ by less, relatively, differ by rounding
 
 
