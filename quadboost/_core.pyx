@@ -166,17 +166,20 @@ def quantile_cuts(
     return b
 
 
-cdef void _code_block(
+cdef bint _code_block(
     const real_t[:, :] X, const double[::1] cuts, const int64_t[::1] cut_start, const int32_t[::1] place,
     const int64_t[::1] place_start, const double[::1] low, const double[::1] scale, const int32_t[::1] shift,
     code_t[:, ::1] codes, Py_ssize_t first, Py_ssize_t last,
 ) noexcept nogil:
-    cdef Py_ssize_t f, r
+    cdef Py_ssize_t f, r, b, largest = 0
     cdef BinIndex index
     for f in range(X.shape[1]):
         index = bin_index_of(cuts, cut_start, place, place_start, low, scale, shift, f)
         for r in range(first, last):
-            codes[r, f] = <code_t> bin_of(X[r, f], index)
+            b = bin_of(X[r, f], index)
+            largest = b if b > largest else largest
+            codes[r, f] = <code_t> b
+    return largest > <Py_ssize_t> (<code_t> -1)
 
 
 def code_rows(
@@ -186,11 +189,13 @@ def code_rows(
     code_t[:, ::1] codes,            # OUT (m, d)
     Py_ssize_t first, Py_ssize_t last, int n_threads,
 ):
-    """Write the bin of every value of the rows first..last."""
+    """Write the bin of every value of the rows first..last; false if one was too large for the type of code."""
     cdef Py_ssize_t b, step = rows_of_block(X.shape[1]), n_blocks = (last - first + step - 1) // step
+    cdef int n_overflows = 0
     for b in prange(n_blocks, nogil=True, schedule="static", num_threads=n_threads):
-        _code_block(X, cuts, cut_start, place, place_start, low, scale, shift, codes,
-                    first + b * step, min(last, first + (b + 1) * step))
+        n_overflows += _code_block(X, cuts, cut_start, place, place_start, low, scale, shift, codes,
+                                   first + b * step, min(last, first + (b + 1) * step))
+    return n_overflows == 0
 
 
 cdef void _bin_sums_of(
@@ -368,6 +373,30 @@ cdef class RowCounter:
                 _add_voter_sums(<const double*> cnp.PyArray_DATA(self._scratch), self._bin_start, self._voter_start,
                                 self._is_level, <double> factor, sums)
 
+    def add_bins(self, cnp.ndarray bins, int factor, cnp.ndarray column):
+        """The same from sums per bin that were counted before."""
+        with nogil:
+            if self._counts:
+                _add_voter_sums(<const int32_t*> cnp.PyArray_DATA(bins), self._bin_start, self._voter_start,
+                                self._is_level, <int32_t> factor, <int32_t*> cnp.PyArray_DATA(column))
+            else:
+                _add_voter_sums(<const double*> cnp.PyArray_DATA(bins), self._bin_start, self._voter_start,
+                                self._is_level, <double> factor, <double*> cnp.PyArray_DATA(column))
+
+    def tabulate(self, cnp.ndarray rows, const int64_t[::1] bin_end, cnp.ndarray table, int n_threads):
+        """Fill a table, a row per bin: sums per bin of the rows up to each end in `bin_end`, the last one apart."""
+        cdef cnp.ndarray codes = self._codes
+        cdef const int32_t* order = <const int32_t*> cnp.PyArray_DATA(rows)
+        cdef Py_ssize_t d = codes.shape[1], n_bins = table.shape[1]
+        cdef int size = cnp.PyArray_ITEMSIZE(codes)
+        with nogil:
+            if self._counts:
+                _tabulate(cnp.PyArray_DATA(codes), size, d, <const int32_t*> NULL, order, bin_end, &self._bin_start[0],
+                          <int32_t*> cnp.PyArray_DATA(table), n_bins, n_threads)
+            else:
+                _tabulate(cnp.PyArray_DATA(codes), size, d, <const double*> cnp.PyArray_DATA(self._mass), order, bin_end,
+                          &self._bin_start[0], <double*> cnp.PyArray_DATA(table), n_bins, n_threads)
+
     cdef void _count(self, const code_t* codes, Py_ssize_t d, const int32_t* rows, Py_ssize_t n, int n_threads) noexcept nogil:
         if self._counts:
             _count_in_parallel(codes, d, <const int32_t*> NULL, rows, n, &self._bin_start[0],
@@ -375,6 +404,25 @@ cdef class RowCounter:
         else:
             _count_in_parallel(codes, d, <const double*> cnp.PyArray_DATA(self._mass), rows, n, &self._bin_start[0],
                                <double*> cnp.PyArray_DATA(self._scratch), self._scratch.shape[1], n_threads)
+
+
+cdef void _tabulate(
+    const void* codes, int size, Py_ssize_t d, const count_t* mass, const int32_t* rows, const int64_t[::1] bin_end,
+    const int64_t* bin_start, count_t* table, Py_ssize_t n_bins, int n_threads,
+) noexcept nogil:
+    cdef Py_ssize_t b, i, first, last, n = bin_end.shape[0]
+    for b in prange(n, schedule="dynamic", num_threads=n_threads):
+        first = bin_end[b - 1] if b > 0 else 0
+        last = bin_end[b]
+        if size == 1:
+            _count_rows(<const uint8_t*> codes, d, mass, rows, bin_start, table + b * n_bins, n_bins, first, last, last)
+        elif size == 2:
+            _count_rows(<const uint16_t*> codes, d, mass, rows, bin_start, table + b * n_bins, n_bins, first, last, last)
+        else:
+            _count_rows(<const uint32_t*> codes, d, mass, rows, bin_start, table + b * n_bins, n_bins, first, last, last)
+    for b in range(1, n - 1):
+        for i in range(n_bins):
+            table[b * n_bins + i] += table[(b - 1) * n_bins + i]
 
 
 cdef void _count_in_parallel(

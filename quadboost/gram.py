@@ -21,6 +21,8 @@ from .voters import LEVEL, MISSING
 COUNTS_LIMIT = 1 << 30  # rows, up to which counts and their doubles fit in 32 bits
 CELLS_FOR_THREADS = 1_000_000  # codes counted, below which a second thread costs more than it brings
 
+TABLE_PAYS = 4  # codes per cell of a table of joint counts, from which it is worth its memory
+
 Known = tuple[int, np.ndarray]  # a voter and its column
 
 
@@ -97,12 +99,13 @@ class GramCache:
         self._order = sorted(self._columns)
 
 
-class _SortedRows(NamedTuple):
-    """Rows in the order of one feature's bins."""
+class _FeatureRows(NamedTuple):
+    """The rows by the bins of one feature: sorted, or counted with all other bins once and for all."""
 
-    order: np.ndarray
-    bin_end: np.ndarray
+    bin_end: np.ndarray  # where each bin ends in the order of rows
     present: np.ndarray  # the column of a voter that says +1 wherever the feature is not missing
+    order: np.ndarray | None
+    table: np.ndarray | None  # a row per bin: sums per bin of all features, of the rows up to the end of the bin
 
 
 class StumpGram:
@@ -110,7 +113,8 @@ class StumpGram:
 
     Two stumps of a feature differ only on the rows between their thresholds. So a column is that of the nearest
     known threshold plus the joint counts of those rows with every bin of every feature; no column is far, for
-    the constants are known too.
+    the constants are known too. Where there are far more rows than bins, a feature's joint counts are all made at
+    once, at the price of a few such columns.
     """
 
     def __init__(
@@ -119,20 +123,25 @@ class StumpGram:
         codes: np.ndarray,
         weight: np.ndarray | None,
         voter_sum: np.ndarray,
-        sort_bytes: int,
+        row_bytes: int,
         n_threads: int,
     ) -> None:
-        """`weight` is as `exact.rounded_weights` gives it; `sort_bytes` is for rows sorted by a feature."""
+        """`weight` is as `exact.rounded_weights` gives it; `row_bytes` is for rows sorted or counted by feature."""
         counts = weight is None and len(codes) < COUNTS_LIMIT
         self.dtype = np.dtype(np.int32 if counts else np.float64)
         self.stumps = stumps
         self.codes = codes
         self.weight = weight if counts or weight is not None else np.ones(len(codes))
         self.voter_sum = voter_sum.astype(self.dtype)
-        self._counter = _core.RowCounter(codes, self.weight, *stumps.layout, n_threads, counts)
         self.n_threads = n_threads
-        self._sorted: OrderedDict[int, _SortedRows] = OrderedDict()
-        self._most_sorted = max(1, sort_bytes // (4 * len(codes) + self.voter_sum.nbytes))
+        self._counter = _core.RowCounter(codes, self.weight, *stumps.layout, n_threads, counts)
+        table_cells = int((stumps.n_cuts.max(initial=0) + 2) * stumps.bin_start[-1])
+        self._tabulates = (
+            TABLE_PAYS * table_cells < codes.size and table_cells * self.dtype.itemsize * codes.shape[1] <= row_bytes
+        )
+        kept_bytes = table_cells * self.dtype.itemsize if self._tabulates else 4 * len(codes)
+        self._most_kept = max(1, row_bytes // (kept_bytes + self.voter_sum.nbytes))
+        self._kept: OrderedDict[int, _FeatureRows] = OrderedDict()
 
     @property
     def n_voters(self) -> int:
@@ -140,11 +149,13 @@ class StumpGram:
 
     def make(self, voter: int, before: Known | None, after: Known | None) -> np.ndarray:
         feature, kind, position = self.stumps.locate(voter)
-        rows = self._sort(feature)
+        rows = self._rows_of(feature)
         if kind == MISSING:
             return self.voter_sum - 2 * rows.present
         if kind == LEVEL:
             return self._add(-rows.present, rows, position, position + 1, 2)
+        if rows.table is not None:
+            return self._add(rows.present.copy(), rows, -1, position, -2)
         first_voter = int(self.stumps.voter_start[feature])
         low, low_column = (before[0] - first_voter, before[1]) if before and before[0] >= first_voter else (-1, None)
         high, high_column = int(self.stumps.n_cuts[feature]), None
@@ -157,22 +168,27 @@ class StumpGram:
         base = -rows.present if high_column is None else high_column.copy()
         return self._add(base, rows, position, high, 2)
 
-    def _add(self, column: np.ndarray, rows: _SortedRows, low: int, high: int, factor: int) -> np.ndarray:
+    def _add(self, column: np.ndarray, rows: _FeatureRows, low: int, high: int, factor: int) -> np.ndarray:
         """Add factor times the products with a voter that is 1 in the bins low + 1 .. high and 0 elsewhere."""
-        first = int(rows.bin_end[low]) if low >= 0 else 0
-        self._add_rows(column, rows.order[first : int(rows.bin_end[high])], factor)
+        if rows.table is not None:
+            self._counter.add_bins(rows.table[high], factor, column)
+            if low >= 0:
+                self._counter.add_bins(rows.table[low], -factor, column)
+        elif rows.order is not None:
+            first = int(rows.bin_end[low]) if low >= 0 else 0
+            self._add_rows(column, rows.order[first : int(rows.bin_end[high])], factor)
         return column
 
     def _add_rows(self, column: np.ndarray, rows: np.ndarray, factor: int) -> None:
         n_threads = 1 if rows.size * self.codes.shape[1] < CELLS_FOR_THREADS else self.n_threads
         self._counter.add(rows, factor, column, n_threads)
 
-    def _sort(self, feature: int) -> _SortedRows:
-        if feature in self._sorted:
-            self._sorted.move_to_end(feature)
-            return self._sorted[feature]
-        if len(self._sorted) >= self._most_sorted:
-            self._sorted.popitem(last=False)
+    def _rows_of(self, feature: int) -> _FeatureRows:
+        if feature in self._kept:
+            self._kept.move_to_end(feature)
+            return self._kept[feature]
+        if len(self._kept) >= self._most_kept:
+            self._kept.popitem(last=False)
         m, n_bins = len(self.codes), int(self.stumps.n_cuts[feature]) + 2
         n_threads = 1 if m < CELLS_FOR_THREADS else self.n_threads
         order, bin_end = np.empty(m, dtype=np.int32), np.empty(n_bins, dtype=np.int64)
@@ -182,8 +198,13 @@ class StumpGram:
         if bin_end[-2] < m:
             present = present.copy()
             self._add_rows(present, order[bin_end[-2] :], -1)
-        self._sorted[feature] = _SortedRows(order, bin_end, present)
-        return self._sorted[feature]
+        if self._tabulates:
+            table = np.empty((n_bins, self.stumps.bin_start[-1]), dtype=self.dtype)
+            self._counter.tabulate(order, bin_end, table, self.n_threads)
+            self._kept[feature] = _FeatureRows(bin_end, present, None, table)
+        else:
+            self._kept[feature] = _FeatureRows(bin_end, present, order, None)
+        return self._kept[feature]
 
 
 class MatrixGram:

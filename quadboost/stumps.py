@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from . import _core
-from .bins import bin_index, starts
+from .bins import BinIndex, bin_index, starts
 from .checks import at_least, one_of
 from .exact import fixed_point
 from .voters import LEVEL, MISSING, THRESHOLD
@@ -104,22 +104,22 @@ class Stumps:
 
     def code(self, X: np.ndarray, n_threads: int = 1) -> np.ndarray:
         """The bin of every value of X, as small integers."""
-        m, d = X.shape
-        codes = np.empty((m, d), dtype=self._code_dtype(X))
         index = bin_index(self.cuts)
-        step = max(1, CELLS_AT_A_TIME // max(d, 1))
-        for first in range(0, m, step):
-            _core.code_rows(X, *index, codes, first, min(m, first + step), n_threads)
-        return codes
+        most = int(self.n_cuts.max(initial=0))  # the code of the largest value; a missing one has the next
+        for dtype in (np.uint8, np.uint16, np.uint32):
+            if most <= np.iinfo(dtype).max:
+                codes = np.empty(X.shape, dtype=dtype)
+                if self._fill(codes, X, index, n_threads):
+                    return codes
+        raise OverflowError(f"a feature has {most} thresholds; give fewer")
 
-    def _code_dtype(self, X: np.ndarray) -> type[np.unsignedinteger]:
-        # A value has a code up to the number of cuts, a missing one the next: look for those only where it matters.
-        most = int(self.n_cuts.max(initial=0))
-        if most < CODES_IN_A_BYTE - 1:
-            return np.uint8
-        widest = np.flatnonzero(self.n_cuts == most)
-        largest = most + any(bool(np.isnan(X[:, f]).any()) for f in widest)
-        return np.uint8 if largest < CODES_IN_A_BYTE else np.uint16 if largest < 1 << 16 else np.uint32
+    def _fill(self, codes: np.ndarray, X: np.ndarray, index: BinIndex, n_threads: int) -> bool:
+        """Code all rows; false if the codes turned out too large for their type."""
+        m, d = X.shape
+        step = max(1, CELLS_AT_A_TIME // max(d, 1))
+        return all(
+            _core.code_rows(X, *index, codes, first, min(m, first + step), n_threads) for first in range(0, m, step)
+        )
 
 
 def candidate_stumps(

@@ -11,7 +11,7 @@ import numpy as np
 
 from .booster import MODES, Boosted, Progress, Schedule, run_rounds
 from .checks import at_least, one_of
-from .exact import effective_count, rounded_weights
+from .exact import effective_count
 from .moments import Moments, stump_moments
 from .penalties import auto_lambda, make_penalty
 from .stumps import Stumps, candidate_stumps, check_thresholds
@@ -92,12 +92,12 @@ def train(
         n_threads=n_threads,
     )  # fmt: skip
 
-    def moments_of(part: Rows) -> tuple[np.ndarray, Moments]:
+    def moments_of(part: Rows) -> Moments:
         codes = stumps.code(part.X, n_threads)
-        return codes, stump_moments(stumps, codes, part.y, part.weight, cache_bytes=cache_bytes, n_threads=n_threads)
+        return stump_moments(stumps, codes, part.y, part.weight, cache_bytes=cache_bytes, n_threads=n_threads)
 
-    codes, moments = moments_of(rows)
-    validation_moments = None if validation is None else moments_of(validation)[1]
+    moments = moments_of(rows)
+    validation_moments = None if validation is None else moments_of(validation)
     reg_lambda, boosted = [], []
     start = time.monotonic()
     for output in range(moments.n_outputs):
@@ -115,7 +115,7 @@ def train(
             )
         )
     weight = np.column_stack([result.weight for result in boosted])
-    return Trained(stumps, boosted, reg_lambda, _importance(stumps, codes, rows.weight, weight))
+    return Trained(stumps, boosted, reg_lambda, _importance(stumps, moments, weight))
 
 
 def _resolve_lambda(options: Options, rows: Rows, moments: Moments, output: int, categorical: list[int]) -> float:
@@ -142,20 +142,33 @@ def _theory_lambda(options: Options, rows: Rows, moments: Moments, output: int, 
     return theory_lambda(options.penalty, complexity.value, weights_under)
 
 
-def _importance(stumps: Stumps, codes: np.ndarray, weight: np.ndarray | None, voter_weight: np.ndarray) -> np.ndarray:
+def _importance(stumps: Stumps, moments: Moments, weight: np.ndarray) -> np.ndarray:
     """How much each feature moves the scores: the standard deviation of what it adds, as a share of their sum."""
     spread = np.zeros(stumps.n_features)
-    weight = None if weight is None else rounded_weights(weight)
-    active = np.flatnonzero(voter_weight.any(axis=1))
+    active = np.flatnonzero(weight.any(axis=1))
     for feature in np.unique(np.searchsorted(stumps.voter_start, active, side="right") - 1).tolist():
         n_cuts = int(stumps.n_cuts[feature])
-        own = voter_weight[stumps.voter_start[feature] : stumps.voter_start[feature + 1]]
+        own = weight[stumps.voter_start[feature] : stumps.voter_start[feature + 1]]
         values = step_values(own[:n_cuts], bool(stumps.is_level[feature]), own[n_cuts:].sum(axis=0))
-        share = np.bincount(codes[:, feature], weights=weight, minlength=n_cuts + 2)
-        share = share / share.sum()
+        share = _mass_of_bins(stumps, moments, feature) / moments.total_weight
         variance = share @ (values * values) - (share @ values) ** 2
         spread[feature] = np.sqrt(np.maximum(variance, 0.0)).sum()
     return spread / spread.sum() if spread.any() else spread
+
+
+def _mass_of_bins(stumps: Stumps, moments: Moments, feature: int) -> np.ndarray:
+    """The weight of the rows in each bin of a feature, which the sums of its voters tell."""
+    first, n_cuts = int(stumps.voter_start[feature]), int(stumps.n_cuts[feature])
+    sums = moments.voter_sum[first : first + n_cuts]
+    if n_cuts:
+        present = moments.voter_square[first]
+    else:  # there is an "is missing" voter alone
+        present = (moments.total_weight - moments.voter_sum[first]) / 2
+    missing = moments.total_weight - present
+    if stumps.is_level[feature]:
+        level = (present + sums) / 2
+        return np.concatenate([[present - level.sum()], level, [missing]])
+    return np.append(np.diff((present - sums) / 2, prepend=0.0, append=present), missing)
 
 
 def describe_run(result: Boosted) -> dict[str, Any]:
