@@ -30,19 +30,17 @@ def draw(directory: Path, figures: Figures) -> dict[str, str]:
 
 
 def _risks(figures: Figures) -> Figure:
-    figure = Figure(figsize=(11, 0.22 * len(figures.datasets) + 1))
+    figure = Figure(figsize=(11, 0.22 * len(figures.datasets) + 1.5), layout="constrained")
     place = np.arange(len(figures.datasets))[::-1]
-    for axes, column in zip(figure.subplots(1, len(PENALTIES), sharey=True), PENALTIES, strict=True):
+    panels = figure.subplots(1, len(PENALTIES), sharey=True)
+    for axes, column in zip(panels, PENALTIES, strict=True):
         for shift, mode in ((0.15, "forward"), (-0.15, "corrective")):
             name = paper_columns(mode)[column]
             spread = N_DEVIATIONS * figures.deviation(name)
-            label = mode if column != "vanilla" else "QuadBoost"
-            axes.errorbar(figures.mean(name), place + shift, xerr=spread, fmt="o", ms=3, lw=1, label=label)
-            if column == "vanilla":
-                break
+            axes.errorbar(figures.mean(name), place + shift, xerr=spread, fmt="o", ms=3, lw=1, label=mode)
         axes.plot(figures.paper_risk(column), place, "kx", ms=5, label="paper")
         axes.set(title=TITLES[column], xlabel="test risk", yticks=place, yticklabels=figures.datasets)
-        axes.legend(loc="lower right", fontsize=7)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return figure
 
 
@@ -50,8 +48,9 @@ def _means(figures: Figures) -> Figure:
     figure = Figure(figsize=(8, 0.25 * len(figures.algorithms) + 1))
     axes = figure.subplots()
     means = {title(name): figures.mean(name).mean() for name in figures.algorithms}
-    axes.barh(list(means)[::-1], list(means.values())[::-1])
-    axes.set(xlabel="mean test risk", xlim=(0.8 * min(means.values()), None))
+    axes.plot(list(means.values())[::-1], list(means)[::-1], "o")
+    axes.set(xlabel="mean test risk")
+    axes.grid(axis="y", lw=0.5)
     return figure
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import time
 from dataclasses import dataclass
-from multiprocessing import current_process
 from pathlib import Path
 
 from joblib import Parallel, delayed
@@ -53,19 +53,22 @@ def run_all(plan: Plan, jobs: int) -> None:
     missing = [task for task in tasks if not plan.is_done(*task)]
     progress = Progress(len(tasks), len(tasks) - len(missing))
     run = Parallel(jobs, return_as="generator_unordered", batch_size=1)
-    for dataset, split in run(delayed(run_task)(plan, *task) for task in missing):
+    for dataset, split in run(delayed(run_task)(plan, os.getpid(), *task) for task in missing):
         progress.step(f"{dataset}, split {split}")
     progress.close()
 
 
-def run_task(plan: Plan, dataset: str, split: int) -> tuple[str, int]:
+def run_task(plan: Plan, runner: int, dataset: str, split: int) -> tuple[str, int]:
     """Run the algorithms that have no result yet, and keep each result as soon as it is there."""
-    if current_process().name != "MainProcess":
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends this process
+    is_worker = os.getpid() != runner
+    if is_worker:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the runner, which ends this process
     store = Store(plan.output)
     trials = store.read(dataset, split)
     rows = make_split(data.load(plan.data, dataset), split, plan.seed)
     for name, algorithm in plan.algorithms.items():
+        if is_worker and os.getppid() != runner:
+            os._exit(1)  # the runner was killed, and the next one may be writing the same file
         if name not in trials:
             with threadpool_limits(1):  # times are to be those of one core, for all alike
                 trials[name] = record(run_trial(algorithm, rows))
