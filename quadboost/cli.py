@@ -297,7 +297,7 @@ def _main(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], N
     except OSError as error:
         name = error.filename if error.filename is not None else "standard output"
         _fail(parser.prog, f"{os.fsdecode(name)}: {error.strerror}" if error.errno else str(error))
-    except (ImportError, ValueError, TypeError, NotImplementedError) as error:
+    except (ImportError, ValueError, TypeError, NotImplementedError, OverflowError) as error:
         if sys.flags.dev_mode:
             raise
         no_pyarrow = isinstance(error, ImportError) and (error.name or "").startswith("pyarrow")
