@@ -79,6 +79,21 @@ def openmp_enabled() -> bool:
 # Bins: a feature with k cuts has k + 1 value bins and one more for missing values
 # ---------------------------------------------------------------------------------------------
 
+def distinct_runs(
+    const real_t[::1] values,        # IN  (n) ascending
+    int64_t[::1] before,             # OUT (n + 1) how many values come before each distinct one, and in all
+):
+    """How many distinct values there are."""
+    cdef Py_ssize_t i, k = 0, n = values.shape[0]
+    with nogil:
+        before[0] = 0
+        for i in range(1, n):
+            before[k + 1] = i  # without a branch: overwritten until the value changes
+            k += values[i] != values[i - 1]
+        before[k + 1] = n
+    return k + 1
+
+
 cdef inline Py_ssize_t _first_at_least(const int64_t[::1] values, int64_t wanted) noexcept nogil:
     """The first place of an ascending array whose value is not below the wanted one."""
     cdef Py_ssize_t low = 0, high = values.shape[0], middle
@@ -315,9 +330,11 @@ def add_voter_sums(
 
 cdef void _count_rows(
     const code_t* codes, Py_ssize_t d, const count_t* mass, const int32_t* rows, const int64_t* bin_start,
-    count_t* bins, Py_ssize_t n_bins, Py_ssize_t first, Py_ssize_t last, Py_ssize_t end,
+    const int64_t* features, Py_ssize_t n_features, count_t* bins, Py_ssize_t n_bins,
+    Py_ssize_t first, Py_ssize_t last, Py_ssize_t end,
 ) noexcept nogil:
-    cdef Py_ssize_t i, f
+    """Count rows[first..last] in the bins of the given features, or of all where `features` is NULL."""
+    cdef Py_ssize_t i, f, k
     cdef const code_t* row
     cdef count_t weight
     memset(bins, 0, n_bins * sizeof(count_t))
@@ -325,13 +342,13 @@ cdef void _count_rows(
         if i + 16 < end:
             PREFETCH(codes + rows[i + 16] * d)
         row = codes + rows[i] * d
-        if mass == NULL:
-            for f in range(d):
-                bins[bin_start[f] + row[f]] += 1
-        else:
-            weight = mass[rows[i]]
+        weight = 1 if mass == NULL else mass[rows[i]]
+        if features == NULL:
             for f in range(d):
                 bins[bin_start[f] + row[f]] += weight
+        else:
+            for k in range(n_features):
+                bins[bin_start[features[k]] + row[features[k]]] += weight
 
 
 cdef class RowCounter:
@@ -383,8 +400,10 @@ cdef class RowCounter:
                 _add_voter_sums(<const double*> cnp.PyArray_DATA(bins), self._bin_start, self._voter_start,
                                 self._is_level, <double> factor, <double*> cnp.PyArray_DATA(column))
 
-    def tabulate(self, cnp.ndarray rows, const int64_t[::1] bin_end, cnp.ndarray table, int n_threads):
-        """Fill a table, a row per bin: sums per bin of the rows up to each end in `bin_end`, the last one apart."""
+    def tabulate(
+        self, cnp.ndarray rows, const int64_t[::1] bin_end, const int64_t[::1] features, cnp.ndarray table, int n_threads
+    ):
+        """Fill a table, a row per bin of a feature: sums per bin of the given features over the rows of that bin."""
         cdef cnp.ndarray codes = self._codes
         cdef const int32_t* order = <const int32_t*> cnp.PyArray_DATA(rows)
         cdef Py_ssize_t d = codes.shape[1], n_bins = table.shape[1]
@@ -392,10 +411,10 @@ cdef class RowCounter:
         with nogil:
             if self._counts:
                 _tabulate(cnp.PyArray_DATA(codes), size, d, <const int32_t*> NULL, order, bin_end, &self._bin_start[0],
-                          <int32_t*> cnp.PyArray_DATA(table), n_bins, n_threads)
+                          features, <int32_t*> cnp.PyArray_DATA(table), n_bins, n_threads)
             else:
                 _tabulate(cnp.PyArray_DATA(codes), size, d, <const double*> cnp.PyArray_DATA(self._mass), order, bin_end,
-                          &self._bin_start[0], <double*> cnp.PyArray_DATA(table), n_bins, n_threads)
+                          &self._bin_start[0], features, <double*> cnp.PyArray_DATA(table), n_bins, n_threads)
 
     cdef void _count(self, const code_t* codes, Py_ssize_t d, const int32_t* rows, Py_ssize_t n, int n_threads) noexcept nogil:
         if self._counts:
@@ -408,21 +427,51 @@ cdef class RowCounter:
 
 cdef void _tabulate(
     const void* codes, int size, Py_ssize_t d, const count_t* mass, const int32_t* rows, const int64_t[::1] bin_end,
-    const int64_t* bin_start, count_t* table, Py_ssize_t n_bins, int n_threads,
+    const int64_t* bin_start, const int64_t[::1] features, count_t* table, Py_ssize_t n_bins, int n_threads,
 ) noexcept nogil:
-    cdef Py_ssize_t b, i, first, last, n = bin_end.shape[0]
-    for b in prange(n, schedule="dynamic", num_threads=n_threads):
+    cdef Py_ssize_t b, first, last, n = features.shape[0]
+    cdef const int64_t* chosen = &features[0]
+    for b in prange(bin_end.shape[0], schedule="dynamic", num_threads=n_threads):
         first = bin_end[b - 1] if b > 0 else 0
         last = bin_end[b]
         if size == 1:
-            _count_rows(<const uint8_t*> codes, d, mass, rows, bin_start, table + b * n_bins, n_bins, first, last, last)
+            _count_rows(<const uint8_t*> codes, d, mass, rows, bin_start, chosen, n, table + b * n_bins, n_bins,
+                        first, last, last)
         elif size == 2:
-            _count_rows(<const uint16_t*> codes, d, mass, rows, bin_start, table + b * n_bins, n_bins, first, last, last)
+            _count_rows(<const uint16_t*> codes, d, mass, rows, bin_start, chosen, n, table + b * n_bins, n_bins,
+                        first, last, last)
         else:
-            _count_rows(<const uint32_t*> codes, d, mass, rows, bin_start, table + b * n_bins, n_bins, first, last, last)
-    for b in range(1, n - 1):
-        for i in range(n_bins):
-            table[b * n_bins + i] += table[(b - 1) * n_bins + i]
+            _count_rows(<const uint32_t*> codes, d, mass, rows, bin_start, chosen, n, table + b * n_bins, n_bins,
+                        first, last, last)
+
+
+def copy_transposed(
+    const count_t[:, ::1] of_g,      # IN  (bins of g, all bins) running sums down the value bins
+    Py_ssize_t first_f,              # IN  where the bins of f begin
+    Py_ssize_t first_g,              # IN  where the bins of g begin
+    count_t[:, ::1] of_f,            # OUT (bins of f, all bins) sums: the columns of g are written
+):
+    """The joint counts of f and g from those of g and f."""
+    cdef Py_ssize_t a, b, start, end, n_f = of_f.shape[0], n_g = of_g.shape[0]
+    cdef count_t above
+    with nogil:
+        start = 0
+        while start < n_f:
+            end = min(n_f, start + 16)  # of one cache line each, row by row
+            for b in range(n_g):
+                for a in range(start, end):
+                    above = of_g[b - 1, first_f + a] if 0 < b < n_g - 1 else 0
+                    of_f[a, first_g + b] = of_g[b, first_f + a] - above
+            start = end
+
+
+def run_down(count_t[:, ::1] table):
+    """Make the sums of all bins but the last, which is for missing values, running sums."""
+    cdef Py_ssize_t b, i
+    with nogil:
+        for b in range(1, table.shape[0] - 1):
+            for i in range(table.shape[1]):
+                table[b, i] += table[b - 1, i]
 
 
 cdef void _count_in_parallel(
@@ -431,10 +480,11 @@ cdef void _count_in_parallel(
 ) noexcept nogil:
     cdef Py_ssize_t t, b
     if n_threads == 1:
-        _count_rows(codes, d, mass, rows, bin_start, bins, n_bins, 0, n, n)
+        _count_rows(codes, d, mass, rows, bin_start, NULL, 0, bins, n_bins, 0, n, n)
         return
     for t in prange(n_threads, schedule="static", num_threads=n_threads):
-        _count_rows(codes, d, mass, rows, bin_start, bins + t * n_bins, n_bins, t * n // n_threads, (t + 1) * n // n_threads, n)
+        _count_rows(codes, d, mass, rows, bin_start, NULL, 0, bins + t * n_bins, n_bins,
+                    t * n // n_threads, (t + 1) * n // n_threads, n)
     for t in range(1, n_threads):
         for b in range(n_bins):
             bins[b] += bins[t * n_bins + b]

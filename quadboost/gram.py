@@ -199,12 +199,22 @@ class StumpGram:
             present = present.copy()
             self._add_rows(present, order[bin_end[-2] :], -1)
         if self._tabulates:
-            table = np.empty((n_bins, self.stumps.bin_start[-1]), dtype=self.dtype)
-            self._counter.tabulate(order, bin_end, table, self.n_threads)
-            self._kept[feature] = _FeatureRows(bin_end, present, None, table)
+            self._kept[feature] = _FeatureRows(bin_end, present, None, self._tabulate(feature, order, bin_end))
         else:
             self._kept[feature] = _FeatureRows(bin_end, present, order, None)
         return self._kept[feature]
+
+    def _tabulate(self, feature: int, order: np.ndarray, bin_end: np.ndarray) -> np.ndarray:
+        """Joint counts of a feature's bins with all bins; those with features that have a table are there already."""
+        start = self.stumps.bin_start
+        table = np.empty((len(bin_end), start[-1]), dtype=self.dtype)
+        known = [g for g, rows in self._kept.items() if rows.table is not None]
+        new = np.setdiff1d(np.arange(self.stumps.n_features), known)
+        self._counter.tabulate(order, bin_end, new, table, self.n_threads)
+        for g in known:
+            _core.copy_transposed(self._kept[g].table, start[feature], start[g], table)
+        _core.run_down(table)
+        return table
 
 
 class MatrixGram:
