@@ -48,7 +48,7 @@ def train_main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run quadboost-train."""
 
     def run(arguments: argparse.Namespace) -> None:
-        from .train_command import train
+        from .commands.train import train
 
         train(arguments)
 
@@ -65,11 +65,11 @@ def predict_main(argv: Sequence[str] | None = None) -> NoReturn:
             raise ValueError("give a TABLE to predict, before the options, or --describe")
         ensemble = load(arguments.model, arguments.sha256)
         if arguments.describe:
-            from .describe import describe
+            from .commands.describe import describe
 
             print(describe(ensemble, arguments.model))
             return
-        from .predict_command import predict
+        from .commands.predict import predict
 
         predict(ensemble, arguments)
 

@@ -110,6 +110,9 @@ SHARED_ATTRIBUTES = """ensemble_ : Ensemble
 MAY_CHANGE = ("max_rounds", "max_seconds", "callbacks", "callback_every", "cache_bytes", "n_jobs", "verbose")
 
 
+UNTOLD = ("callbacks", "callback_every", "verbose")  # parameters that say nothing of a model
+
+
 class _Warm(NamedTuple):
     """Where a fit stood."""
 
@@ -212,7 +215,9 @@ class _QuadBoost(BaseEstimator):
         info = {
             "quadboost": __version__,
             "estimator": type(self).__name__,
-            "parameters": {name: _plain(value) for name, value in self.get_params(deep=False).items()},
+            "parameters": {
+                name: _plain(value) for name, value in self.get_params(deep=False).items() if name not in UNTOLD
+            },
             "rows": len(rows.X),
             "validation_rows": 0 if held_out is None else len(held_out.X),
             "seconds": time.monotonic() - start,
@@ -532,8 +537,10 @@ def _history(result: Boosted, trained: Trained) -> dict[str, np.ndarray]:
 
 def _split(m: int, fraction: float, strata: np.ndarray | None, random_state: Any) -> np.ndarray:
     """Which rows to set aside."""
-    if strata is not None and np.bincount(strata).min() < 2:
-        strata = None  # a class of one row cannot be in both parts
+    if strata is not None:
+        counts, n_held_out = np.bincount(strata), int(np.ceil(m * fraction))
+        if counts.min() < 2 or len(counts) > min(n_held_out, m - n_held_out):
+            strata = None  # not every class can be in both parts
     held_out = np.zeros(m, dtype=bool)
     held_out[train_test_split(np.arange(m), test_size=fraction, stratify=strata, random_state=random_state)[1]] = True
     return held_out

@@ -65,7 +65,9 @@ class Examples(NamedTuple):
 
     def rows(self, schema: FrameSchema, owner: str, target_scale: np.ndarray | float = 1.0) -> Rows:
         matrix = to_matrix(self.X, schema, owner=owner)
-        return Rows(matrix if self.kept is None else matrix[self.kept], self.y / target_scale, self.weight, self.repeats)
+        return Rows(
+            matrix if self.kept is None else matrix[self.kept], self.y / target_scale, self.weight, self.repeats
+        )
 
 
 def examples_of(X: Any, y: np.ndarray, weight: Any, suffix: str = "") -> Examples:

@@ -402,13 +402,13 @@ def _string_names(columns: Iterable[Any]) -> tuple[str, ...] | None:
     if others and len(others) < len(names):
         raise TypeError(
             "Feature names are only supported if all input features have string names, but X also has "
-            f"{_listed(others)}; use X.columns = X.columns.astype(str)"
+            f"{listed(others)}; use X.columns = X.columns.astype(str)"
         )
     if others:
         return None
     repeated = [name for name, n in Counter(names).items() if n > 1]
     if repeated:
-        raise ValueError(f"X has more than one column named {_listed(repeated)}; names must differ")
+        raise ValueError(f"X has more than one column named {listed(repeated)}; names must differ")
     return tuple(str(name) for name in names)
 
 
@@ -436,7 +436,7 @@ def _column_index(item: Any, table: _Table) -> int:
         return int(item)
     raise ValueError(
         f"categorical_features has {item!r}, which is no column of X; "
-        f"X has {table.shape[1]} columns, {'without names' if table.names is None else _listed(table.names)}"
+        f"X has {table.shape[1]} columns, {'without names' if table.names is None else listed(table.names)}"
     )
 
 
@@ -450,13 +450,13 @@ def _match_columns(table: _Table, schema: FrameSchema, allow_extra: bool, owner:
     index = {name: j for j, name in enumerate(table.names)}
     missing = [name for name in schema.feature_names if name not in index]
     if missing:
-        raise ValueError(f"X lacks columns that {owner} was trained on: {_listed(missing)}")
+        raise ValueError(f"X lacks columns that {owner} was trained on: {listed(missing)}")
     extra = sorted(set(index) - set(schema.feature_names), key=index.__getitem__)
     if extra and not allow_extra:
-        raise ValueError(f"X has columns that {owner} was not trained on: {_listed(extra)}; leave them out")
+        raise ValueError(f"X has columns that {owner} was not trained on: {listed(extra)}; leave them out")
     return [index[name] for name in schema.feature_names]
 
 
-def _listed(names: Sequence[Any], most: int = 20) -> str:
+def listed(names: Sequence[Any], most: int = 20) -> str:
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(map(repr, names[:most])) + more

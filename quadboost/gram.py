@@ -208,11 +208,11 @@ class StumpGram:
         """Joint counts of a feature's bins with all bins; those with features that have a table are there already."""
         start = self.stumps.bin_start
         table = np.empty((len(bin_end), start[-1]), dtype=self.dtype)
-        known = [g for g, rows in self._kept.items() if rows.table is not None]
-        new = np.setdiff1d(np.arange(self.stumps.n_features), known)
+        known = {g: rows.table for g, rows in self._kept.items() if rows.table is not None}
+        new = np.setdiff1d(np.arange(self.stumps.n_features), list(known))
         self._counter.tabulate(order, bin_end, new, table, self.n_threads)
-        for g in known:
-            _core.copy_transposed(self._kept[g].table, start[feature], start[g], table)
+        for g, of_g in known.items():
+            _core.copy_transposed(of_g, start[feature], start[g], table)
         _core.run_down(table)
         return table
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ._version import __version__
 from .hdf5 import Dataset, structure
 from .model_record import ModelFileError, ModelRecord, from_parts, to_parts
+from .whole_file import whole_file
 
 __all__ = ["ModelFileError", "ModelRecord", "read_model", "write_model"]
 
@@ -197,31 +198,16 @@ def _read(path: str) -> bytes:
 
 def _replace(path: str, data: bytes, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Make `data` the content of the file, on the disk on return; after an error it is as it was."""
-    directory = os.path.dirname(path)
-    os.stat(directory)  # if it is missing the error names it, and not our temporary file
-    mode = None
-    with contextlib.suppress(FileNotFoundError):
-        mode = os.stat(path).st_mode
-        _check_regular(mode)
-    temporary = os.path.join(directory, f".quadboost-{os.urandom(8).hex()}.tmp")
-    first_mode = 0o666 if mode is None else 0o600  # nobody reads it who might not read the file it replaces
-    try:
-        with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, first_mode)) as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+
+    def verify(temporary: str) -> None:
         with open(temporary, "rb") as file:
             if file.read() != data or not _libhdf5_agrees(temporary, arrays):
                 raise OSError(errno.EIO, "the model did not read back as it was written", path)
-        if mode is not None:
-            os.chmod(temporary, stat.S_IMODE(mode))
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
-    if os.name == "posix":
-        _sync_directory(directory)
+
+    with contextlib.suppress(FileNotFoundError):
+        _check_regular(os.stat(path).st_mode)
+    with whole_file(path, verify) as file:
+        file.write(data)
 
 
 def _libhdf5_agrees(path: str, arrays: Mapping[str, NDArray[Any]]) -> bool:
@@ -235,14 +221,3 @@ def _libhdf5_agrees(path: str, arrays: Mapping[str, NDArray[Any]]) -> bool:
             )
     except (RuntimeError, KeyError):  # how h5py says that a file makes no sense
         return False
-
-
-def _sync_directory(directory: str) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # not every network file system can
-            raise
-    finally:
-        os.close(descriptor)

@@ -112,7 +112,7 @@ class Stumps:
                 codes = np.empty(X.shape, dtype=dtype)
                 if self._fill(codes, X, index, n_threads):
                     return codes
-        raise OverflowError(f"a feature has {most} thresholds; give fewer")
+        raise ValueError(f"a feature has {most} thresholds; give fewer")
 
     def _fill(self, codes: np.ndarray, X: np.ndarray, index: BinIndex, n_threads: int) -> bool:
         """Code all rows; false if the codes turned out too large for their type."""

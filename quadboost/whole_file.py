@@ -6,15 +6,16 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import BinaryIO
 
 
 @contextlib.contextmanager
-def whole_file(path: str) -> Iterator[BinaryIO]:
+def whole_file(path: str, verify: Callable[[str], None] | None = None) -> Iterator[BinaryIO]:
     """Open a file to write; it replaces what was there when the block ends, and only if it ends well.
 
-    A device or a pipe cannot be replaced and is written as it goes. Errors of writing name `path`.
+    All is on the disk by then. `verify` is called with the name of the new file before it replaces the old one, and
+    may raise. A device or a pipe cannot be replaced and is written as it goes. Errors of writing name `path`.
     """
     real = os.path.realpath(path)
     try:
@@ -31,6 +32,8 @@ def whole_file(path: str) -> Iterator[BinaryIO]:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
+            if verify is not None:
+                verify(temporary)
             if old is not None:
                 os.chmod(temporary, stat.S_IMODE(old))
             os.replace(temporary, real)
@@ -38,6 +41,8 @@ def whole_file(path: str) -> Iterator[BinaryIO]:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
             raise
+        if os.name == "posix":
+            _sync_directory(os.path.dirname(real))
     except OSError as error:
         if error.errno is None or isinstance(error, BrokenPipeError):
             raise
@@ -58,3 +63,14 @@ def check_output(path: str, inputs: Iterable[str]) -> None:
     for other in inputs:
         if os.path.exists(path) and os.path.exists(other) and os.path.samefile(path, other):
             raise ValueError(f"{path} would be overwritten while it is needed; give the output another name")
+
+
+def _sync_directory(directory: str) -> None:
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # not every network file system can
+            raise
+    finally:
+        os.close(descriptor)

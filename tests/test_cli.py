@@ -24,7 +24,7 @@ import pytest
 import quadboost
 from quadboost import QuadBoostClassifier, QuadBoostRegressor
 from quadboost.cli import EXAMPLES, predict_main, predict_parser, train_main, train_parser
-from quadboost.train_command import LEFT_OUT
+from quadboost.commands.train import LEFT_OUT
 
 pa = pytest.importorskip("pyarrow")
 
@@ -196,8 +196,8 @@ def test_every_kind_of_file_gives_the_model_that_python_gives(name, tmp_path, ru
 
 def test_predictions_do_not_depend_on_the_size_of_batches(model, table, run, monkeypatch):
     expected = run("predict", "model.h5", "people.csv", "--proba", "--keep", "id").ok()
-    monkeypatch.setattr("quadboost.tables.BLOCK_BYTES", 1000)
-    monkeypatch.setattr("quadboost.tables.BATCH_ROWS", 7)
+    monkeypatch.setattr("quadboost.commands.tables.BLOCK_BYTES", 1000)
+    monkeypatch.setattr("quadboost.commands.tables.BATCH_ROWS", 7)
     assert run("predict", "model.h5", "people.csv", "--proba", "--keep", "id").ok() == expected
     write_table(table, Path("t.parquet"))
     assert run("predict", "model.h5", "t.parquet", "--proba", "--keep", "id").ok() == expected
@@ -396,7 +396,7 @@ def test_a_regression_of_several_targets(run, tmp_path):
 
 
 def test_what_a_column_holds_is_told_by_the_model_not_by_the_first_rows(run, tmp_path, monkeypatch):
-    monkeypatch.setattr("quadboost.tables.BLOCK_BYTES", 1000)
+    monkeypatch.setattr("quadboost.commands.tables.BLOCK_BYTES", 1000)
     lines = ["1,1,true,0"] * 1000 + ["1.5,x,false,1"] * 1000 + ["NA,,?,0"] * 10
     (tmp_path / "t.csv").write_text("\n".join(["number,text,flag,y", *lines]))
     run("train", "t.csv", "--target", "y", "-o", "m.h5").ok()
@@ -483,7 +483,7 @@ def test_json_has_what_the_summary_has(run):
 
 
 def test_quiet_prints_nothing(run, monkeypatch):
-    monkeypatch.setattr("quadboost.train_command.SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr("quadboost.commands.train.SECONDS_BETWEEN_LINES", 0.0)
     assert run("train", "--example", "iris", "-o", "m.h5", "--quiet").ok() == ""
 
 
@@ -508,7 +508,7 @@ def test_a_bar_is_drawn_on_a_terminal_only(tmp_path):
 
 
 def test_lines_are_printed_elsewhere(run, monkeypatch):
-    monkeypatch.setattr("quadboost.train_command.SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr("quadboost.commands.train.SECONDS_BETWEEN_LINES", 0.0)
     out = run("train", "--example", "iris", "-o", "m.h5", "--validation", 0.5, "--patience", 500).ok()
     assert re.search(r"^round 100: risk 0\.\d{6}, validation risk 0\.\d{6}$", out, re.MULTILINE)
 
@@ -726,7 +726,7 @@ def test_what_cannot_be_predicted_is_refused_in_one_line(arguments, message, mod
 
 
 def test_the_row_of_a_mistake_is_counted_from_the_beginning(run, tmp_path, monkeypatch):
-    monkeypatch.setattr("quadboost.tables.BLOCK_BYTES", 100)
+    monkeypatch.setattr("quadboost.commands.tables.BLOCK_BYTES", 100)
     (tmp_path / "t.csv").write_text("x,y\n" + "1,a\n2,b\n" * 50)
     (tmp_path / "wrong.csv").write_text("x\n" + "1\n2\n" * 200 + "one\n")
     run("train", "t.csv", "--target", "y", "-o", "m.h5").ok()

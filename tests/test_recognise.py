@@ -3,7 +3,7 @@ import pytest
 
 pa = pytest.importorskip("pyarrow")
 
-from quadboost.recognise import (  # noqa: E402
+from quadboost.commands.recognise import (  # noqa: E402
     BOOL,
     MISSING,
     NUMBER,
@@ -208,7 +208,7 @@ def test_arrays_are_the_same_in_arrow(values):
 def test_nothing_here_imports_pandas(run_python):
     code = """
 import sys, numpy as np, pyarrow as pa
-from quadboost.recognise import *
+from quadboost.commands.recognise import *
 column = pa.chunked_array([to_arrow(np.array(["1", "x", "", "2020-01-01"]))])
 recognise(column, "it", from_text=True, remedy="")
 convert(column.slice(0, 1), "numbers", "it", from_text=True, expected="")

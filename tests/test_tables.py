@@ -7,8 +7,8 @@ pa = pytest.importorskip("pyarrow")
 import pyarrow.feather  # noqa: E402
 import pyarrow.parquet  # noqa: E402
 
-from quadboost import tables  # noqa: E402
-from quadboost.tables import open_table  # noqa: E402
+from quadboost.commands import tables  # noqa: E402
+from quadboost.commands.tables import open_table  # noqa: E402
 
 
 def read_text(tmp_path, content, name="table.csv", columns=None):

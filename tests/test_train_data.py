@@ -3,7 +3,7 @@ from argparse import Namespace
 import numpy as np
 import pytest
 
-from quadboost.train_data import Examples, choose_features, choose_task
+from quadboost.commands.train_data import Examples, choose_features, choose_task
 
 
 def examples(y, weight=None):
@@ -34,7 +34,7 @@ def test_classes_that_cannot_be_in_both_parts_alike_are_split_at_random(y, fract
 
 
 def test_blocks_are_the_rows_in_order(monkeypatch):
-    monkeypatch.setattr("quadboost.train_data.ROWS_AT_A_TIME", 3)
+    monkeypatch.setattr("quadboost.commands.train_data.ROWS_AT_A_TIME", 3)
     whole = examples(np.arange(10))
     blocks = list(whole.blocks())
     assert [len(X) for X, _ in blocks] == [3, 3, 3, 1]

@@ -9,7 +9,7 @@ pa = pytest.importorskip("pyarrow")
 
 import pyarrow.parquet  # noqa: E402
 
-from quadboost.write_table import check_ending, table_writer  # noqa: E402
+from quadboost.commands.write_table import check_ending, table_writer  # noqa: E402
 
 ROWS = {
     "text": ["plain", 'with "quotes"', "a, comma", "a\nnew line", "", "é\t"],

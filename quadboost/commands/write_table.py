@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
 
+from ..whole_file import whole_file
 from .recognise import to_arrow
-from .whole_file import whole_file
 
 STDOUT = "-"
 ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")

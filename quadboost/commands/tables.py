@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from .frames import _listed
+from ..frames import listed
 
 BATCH_CELLS = 1 << 19
 BATCH_ROWS = 65_536  # at most
@@ -56,7 +56,7 @@ class TableFile:
         names = set(self.names)
         missing = [name for name in dict.fromkeys(columns) if name not in names]
         if missing:
-            raise ValueError(f"{self.path} has no column {_listed(missing)}; it has {_listed(self.names)}")
+            raise ValueError(f"{self.path} has no column {listed(missing)}; it has {listed(self.names)}")
 
     def batches(self, columns: Sequence[str]) -> Iterator[Table]:
         """The rows, some thousands at a time; `columns` in the given order."""

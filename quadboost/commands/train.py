@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from ._version import __version__
-from .ensemble import Ensemble
-from .estimators import QuadBoostClassifier, QuadBoostRegressor
-from .frames import _listed, to_matrix
+from .._version import __version__
+from ..ensemble import Ensemble
+from ..estimators import QuadBoostClassifier, QuadBoostRegressor
+from ..frames import listed, to_matrix
+from ..whole_file import check_output, whole_file
 from .train_data import CLASSIFICATION, REGRESSION, Examples, choose_task, shipped_examples
-from .whole_file import check_output, whole_file
 
 SECONDS_BETWEEN_LINES = 5.0
 ESTIMATORS: dict[str, Any] = {CLASSIFICATION: QuadBoostClassifier, REGRESSION: QuadBoostRegressor}
@@ -112,7 +112,7 @@ def _class_weight(given: Sequence[str], labels: np.ndarray) -> Any:
     for item in given:
         name, _, weight = item.rpartition("=")
         if name not in label_of:
-            raise ValueError(f"--class-weight {item!r} must be LABEL=WEIGHT with a label of {_listed([*label_of])}")
+            raise ValueError(f"--class-weight {item!r} must be LABEL=WEIGHT with a label of {listed([*label_of])}")
         try:
             weights[label_of[name]] = float(weight)
         except ValueError:
@@ -229,7 +229,7 @@ def _in_words(summary: dict[str, Any], classes: list[Any] | None, path: str) -> 
     lines = {
         "rows": f"{summary['rows']}" + (f", validation {n_validation}" if n_validation else ""),
         "features": f"{summary['features']}, {summary['features_used']} of them used",
-        "classes": None if classes is None else f"{len(classes)}: {_listed(classes, 10)}",
+        "classes": None if classes is None else f"{len(classes)}: {listed(classes, 10)}",
         "rounds": f"{summary['rounds']} ({', '.join(summary['stop'])})",
         "voters": summary["voters"],
         "risk": both("risk"),

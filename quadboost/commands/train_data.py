@@ -11,7 +11,7 @@ import numpy as np
 from sklearn import datasets
 from sklearn.model_selection import train_test_split
 
-from .frames import _listed
+from ..frames import listed
 
 CLASSIFICATION, REGRESSION = "classification", "regression"
 MOST_WHOLE_LABELS = 20  # with more different whole numbers a target is a quantity
@@ -65,7 +65,7 @@ def choose_features(names: Sequence[str], others: Sequence[str], arguments: Name
     given = arguments.features or arguments.drop or []
     unknown = [name for name in given if name not in names]
     if unknown:
-        raise ValueError(f"there is no column {_listed(unknown)}, only {_listed(names)}")
+        raise ValueError(f"there is no column {listed(unknown)}, only {listed(names)}")
     for name in others:
         if name in (arguments.features or ()):
             raise ValueError(f"--features names {name!r}, which is the target or the weight")
