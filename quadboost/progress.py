@@ -61,6 +61,7 @@ class _Bar:
 
     def close(self) -> None:
         if self.bar is not None:
+            self.bar.refresh()  # a short fit ends before the bar thinks it is time
             self.bar.close()
 
 
