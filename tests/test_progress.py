@@ -50,6 +50,9 @@ class Bar:
     def set_postfix(self, *_, **__):
         pass
 
+    def refresh(self):
+        pass
+
     def close(self):
         self.closed = True
 
