@@ -7,7 +7,7 @@ of the rows held out give the risk there, exactly, after each.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .booster import LEAST_ETA, Boosted, run_rounds
+from .booster import LEAST_ETA, VALIDATION_RISK, Boosted, _Run
 from .checks import at_least, positive
 from .exact import rounded_weights
 from .gram import GramCache, Known
@@ -238,15 +238,14 @@ def cross_validate(
             runs = _run(fold, candidates[c], folds.options, rounds, judge is None, stop)
             if stop.is_set():
                 return
-            longest = max(len(run.history["voter"]) for run in runs)
+            longest = max(run.n_rounds for run in runs)
             wanted = np.arange(1, max(1, longest) + 1) if rounds is None else rounds
             if judge is None:
-                curves[c][number] = _risks(fold.held_out, runs, wanted)
+                curves[c][number] = np.mean([_risks(run)[np.minimum(wanted, run.n_rounds)] for run in runs], axis=0)
             else:
                 after, place = np.unique(np.minimum(wanted, longest), return_inverse=True)
-                centre = fold.train.voter_sum / fold.train.total_weight * folds.options.fit_intercept
-                judged = [judge(fold, [_after(run, round, centre) for run in runs]) for round in after.tolist()]
-                curves[c][number] = np.array(judged)[place]
+                stages = zip(*(_stages(run, after.tolist()) for run in runs), strict=True)
+                curves[c][number] = np.array([judge(fold, stage) for stage in stages])[place]
             tell()
 
     tasks = _tasks(len(folds.splits), len(candidates), folds.n_workers)
@@ -295,29 +294,30 @@ def _spread(tasks: Sequence[Callable[[], None]], n_workers: int, stop: Event) ->
 
 def _run(
     fold: Fold, candidate: Candidate, options: Options, rounds: np.ndarray | None, with_risk: bool, stop: Event
-) -> list[Boosted]:
+) -> list[_Run]:
     """One run of rounds per output."""
     most = options.schedule.max_rounds if rounds is None else int(rounds[-1])
     schedule = replace(options.schedule, max_rounds=most, patience=most, callback=lambda *_: stop.is_set())
-    return [
-        run_rounds(
-            fold.train,
-            candidate.make(),
-            schedule,
-            mode=options.mode,
-            fit_intercept=options.fit_intercept,
-            validation=fold.held_out if with_risk else None,
-            output=output,
-        )
-        for output in range(fold.train.n_outputs)
-    ]
+    runs = []
+    for output in range(fold.train.n_outputs):
+        held_out = fold.held_out if with_risk else None
+        runs.append(_Run(fold.train, candidate.make(), options.mode, options.fit_intercept, held_out, output))
+        runs[-1].go(schedule)
+    return runs
 
 
-def _risks(held_out: Moments, runs: Sequence[Boosted], rounds: np.ndarray) -> np.ndarray:
-    """The mean of the outputs' risks on the rows held out, after the given numbers of rounds."""
-    first = risk_of_constants(held_out, np.array([run.trace.first_intercept for run in runs]))
-    risks = [np.append(before, run.history["validation_risk"]) for before, run in zip(first, runs, strict=True)]
-    return np.mean([risk[np.minimum(rounds, len(risk) - 1)] for risk in risks], axis=0)
+def _risks(run: _Run) -> np.ndarray:
+    """The risk on the rows held out, before the first round and after each."""
+    assert run.validation is not None
+    return np.append(run.validation.first_risk, run.log[: run.n_rounds, VALIDATION_RISK])
+
+
+def _stages(run: _Run, rounds: Sequence[int]) -> Iterator[Boosted]:
+    """The outcome as it would be after each number of rounds, as far as scores go."""
+    last = run.result()
+    for round in rounds:
+        weight = last.trace.weights_at(min(round, run.n_rounds), len(run.weight))
+        yield replace(last, weight=weight, intercept=run.first_intercept - float(run.centre @ weight))
 
 
 def risk_of_constants(moments: Moments, score: np.ndarray) -> np.ndarray:
@@ -325,9 +325,3 @@ def risk_of_constants(moments: Moments, score: np.ndarray) -> np.ndarray:
     score = score - moments.origin
     mean, square = moments.target_sum / moments.total_weight, moments.target_square / moments.total_weight
     return np.maximum(0.0, square - score * (2.0 * mean - score))
-
-
-def _after(run: Boosted, round: int, centre: np.ndarray) -> Boosted:
-    """A run as it stood after a round, as far as scores go."""
-    weight = run.trace.weights_at(min(round, len(run.trace.voter)), len(centre))
-    return replace(run, weight=weight, intercept=run.trace.first_intercept - float(centre @ weight), n_rounds=round)
