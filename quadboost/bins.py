@@ -72,8 +72,9 @@ def _buckets(cuts: np.ndarray) -> tuple[np.ndarray, float, int]:
 
 def _steps(bucket: np.ndarray) -> float:
     """How many steps a search within a bucket takes, on average over the cuts."""
-    counts = np.bincount(bucket)
-    return float(counts @ np.log2(np.maximum(counts, 1)) / len(bucket))
+    shared = np.bincount(bucket)
+    shared = shared[shared > 1]
+    return float(np.sum(shared * np.log2(shared)) / len(bucket))
 
 
 def starts(counts: Sequence[int] | np.ndarray) -> np.ndarray:

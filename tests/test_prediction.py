@@ -1,0 +1,120 @@
+"""Prediction in a service: every layout without a copy, one row at a time, many threads, flat memory."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from quadboost import Ensemble
+
+D = 7
+
+
+def plain_sum(ensemble, X):
+    """The score by its definition."""
+    scores = np.full(len(X), ensemble.intercept)
+    for feature, threshold, weight in zip(ensemble.feature, ensemble.threshold, ensemble.weight, strict=True):
+        scores += weight * np.where(np.isnan(X[:, feature]), 0.0, np.where(X[:, feature] > threshold, 1.0, -1.0))
+    return scores
+
+
+def ensemble_of(thresholds, seed=0):
+    """Voters at the given thresholds of every feature."""
+    rng = np.random.default_rng(seed)
+    feature = np.repeat(np.arange(D), len(thresholds))
+    return Ensemble(feature, np.tile(thresholds, D), rng.normal(size=len(feature)), 0.25, n_features=D)
+
+
+THRESHOLDS = {
+    "one": np.array([0.1]),
+    "few": np.array([-1.0, 0.0, 1e-300, 2.0]),
+    "many": np.unique(np.random.default_rng(1).normal(size=300)),
+    "heavy-tailed": np.unique(np.exp(5 * np.random.default_rng(1).normal(size=300))),
+    "both signs": np.unique(np.random.default_rng(1).standard_cauchy(size=300)),
+    "crowded": np.unique(np.concatenate([1.0 + np.arange(200) * 2.0**-52, [1e300, -1e300]])),
+    "the widest": np.array([-np.finfo(float).max, -1.0, 0.0, 1.0, np.finfo(float).max]),
+}
+
+
+@pytest.mark.parametrize("thresholds", THRESHOLDS.values(), ids=THRESHOLDS)
+def test_a_score_is_the_sum_over_voters_also_on_a_threshold(thresholds):
+    ensemble = ensemble_of(thresholds)
+    special = [np.nan, np.inf, -np.inf, 0.0, -0.0, 5e-324, 1e308]
+    near = np.concatenate([thresholds, np.nextafter(thresholds, np.inf), np.nextafter(thresholds, -np.inf), special])
+    X = np.random.default_rng(2).choice(near, size=(500, D))
+    np.testing.assert_allclose(ensemble.decision_function(X), plain_sum(ensemble, X), rtol=0, atol=1e-12)
+
+
+def test_every_layout_gives_the_same_bits_without_a_copy():
+    ensemble = ensemble_of(THRESHOLDS["many"])
+    X = np.random.default_rng(3).normal(size=(400, D))
+    known = ensemble.decision_function(X)
+    wide = np.zeros((800, 2 * D))
+    wide[::2, ::2] = X
+    for view in (np.asfortranarray(X), wide[::2, ::2], X[::-1][::-1], np.ascontiguousarray(X[:, ::-1])[:, ::-1]):
+        np.testing.assert_array_equal(ensemble.decision_function(view), known)
+    single = X.astype(np.float32)
+    np.testing.assert_array_equal(
+        ensemble.decision_function(single), ensemble.decision_function(single.astype(np.float64))
+    )
+    np.testing.assert_array_equal(np.concatenate([ensemble.decision_function(row) for row in X]), known)
+    unaligned = np.frombuffer(b"x" + X.tobytes(), dtype=np.uint8)[1:].view(np.float64).reshape(X.shape)
+    np.testing.assert_array_equal(ensemble.decision_function(unaligned), known)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, 4])
+def test_any_number_of_threads_gives_the_same_bits(n_jobs):
+    ensemble = ensemble_of(THRESHOLDS["many"])
+    X = np.random.default_rng(4).normal(size=(60_000, D))
+    known = ensemble.decision_function(X, n_jobs=1)
+    np.testing.assert_array_equal(ensemble.decision_function(X, n_jobs=n_jobs), known)
+
+
+def test_sixteen_threads_share_one_model():
+    ensemble = ensemble_of(THRESHOLDS["many"])
+    X = np.random.default_rng(5).normal(size=(300, D))
+    known = ensemble_of(THRESHOLDS["many"]).decision_function(X)
+    wrong = []
+
+    def ask():
+        for _ in range(50):
+            if not np.array_equal(ensemble.decision_function(X), known):
+                wrong.append(True)
+
+    threads = [threading.Thread(target=ask) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_memory_stays_flat_over_a_hundred_thousand_calls(run_python):
+    grown = run_python(
+        """
+import resource
+import numpy as np
+from quadboost import Ensemble
+
+ensemble = Ensemble([0, 1], [0.0, 1.0], [1.0, -0.5], 0.1, n_features=2, classes=np.array(["no", "yes"]))
+row = np.array([[0.5, 2.0]])
+peaks = []
+for _ in range(2):
+    for _ in range(50_000):
+        ensemble.predict(row)
+    peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+print(peaks[1] - peaks[0])
+"""
+    )
+    assert int(grown) < 1024  # KiB
+
+
+def test_several_outputs_are_those_of_single_ones():
+    rng = np.random.default_rng(6)
+    feature, threshold = np.repeat(np.arange(D), 5), np.tile(np.arange(5.0), D)
+    weight, intercept = rng.normal(size=(len(feature), 3)), rng.normal(size=3)
+    X = rng.normal(scale=3, size=(200, D))
+    together = Ensemble(feature, threshold, weight, intercept, n_features=D).decision_function(X)
+    for output in range(3):
+        single = Ensemble(feature, threshold, weight[:, output], intercept[output], n_features=D)
+        np.testing.assert_array_equal(together[:, output], single.decision_function(X))
