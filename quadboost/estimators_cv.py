@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -107,14 +108,16 @@ class _Search(_QuadBoost):
             one_of("penalty", name, PENALTIES)
         for name, given in self._strengths().items():
             check_strengths("alpha_max" if name == "linf" else "reg_lambda", given)
-        self._rounds()
         for name in ("one_standard_error", "thresholds_per_fold"):
             one_of(name, getattr(self, name), (True, False))
         if not callable(self.scoring) and self.scoring not in ("risk", "error"):
             get_scorer(self.scoring)  # its error names all scorers
         if self.scoring == "error" and not is_classifier(self):
             raise ValueError("scoring='error' counts wrong labels; for a regression use 'risk' or a scorer")
-        return self._estimator(penalty=None)._options()
+        options = self._estimator(penalty=None)._options()
+        rounds = self._rounds()
+        most = options.schedule.max_rounds if rounds is None else int(rounds[-1])
+        return replace(options, schedule=replace(options.schedule, max_rounds=most))
 
     def _strengths(self) -> dict[str, Any]:
         """What was given for each penalty that has a strength."""

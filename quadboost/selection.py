@@ -28,6 +28,7 @@ from .training import CELLS_FOR_THREADS, Options, Rows
 
 # The weakest strength of a grid as a share of the strongest: from no voters at all to more than is good.
 REACH = {"l1": 1e-4, "l2": 1e-6, "linf": 1e-3}
+VOTERS_FOR_THREADS = 1_000_000  # rated in a run, below which a second thread costs more than it brings
 SAME_SCORE = 1e-12  # scores that differ by less, relatively, differ by rounding
 
 
@@ -89,12 +90,15 @@ class Folds:
         self.n_levels = n_levels
         self.per_fold = thresholds_per_fold
         n_threads = options.n_threads if rows.X.size > CELLS_FOR_THREADS else 1
-        self.n_workers = min(n_threads, len(splits))
-        self.cache_bytes = options.cache_bytes // (1 + 2 * self.n_workers)
-        self.lock = Lock()
         self.stumps = self._candidates(rows.X, rows.weight, n_threads)
         self.codes = self.stumps.code(rows.X, n_threads)
-        self.total = self._moments(self.stumps, self.codes, np.arange(len(rows.X)))
+        is_long = self.stumps.n_voters * options.schedule.max_rounds > VOTERS_FOR_THREADS
+        self.n_workers = min(options.n_threads, len(splits)) if is_long else 1
+        self.cache_bytes = options.cache_bytes // (4 * self.n_workers)  # two caches each, and as much for all rows
+        self.lock = Lock()
+        self.total = stump_moments(
+            self.stumps, self.codes, rows.y, rows.weight, cache_bytes=options.cache_bytes // 2, n_threads=n_threads
+        )
 
     def make(self, number: int) -> Fold:
         train_rows, held_out_rows = self.splits[number]
