@@ -68,6 +68,8 @@ ctypedef fused exact_t:
 
 cdef enum:
     BLOCK = 256  # voters per block of a round: its scratch stays in the first-level cache
+    VOTERS_FOR_THREADS = 500000  # below which a second thread costs more than it brings
+    MOST_PARTS = 64
 
 
 def openmp_enabled() -> bool:
@@ -304,14 +306,24 @@ cdef inline void _voters_of_bins(
 
 cdef void _add_voter_sums(
     const exact_t* bins, const int64_t[::1] bin_start, const int64_t[::1] voter_start, const uint8_t[::1] is_level,
-    exact_t factor, exact_t* out,
+    exact_t factor, exact_t* out, int n_threads,
 ) noexcept nogil:
-    cdef Py_ssize_t f, n_cuts, n_voters
-    for f in range(is_level.shape[0]):
-        n_cuts = bin_start[f + 1] - bin_start[f] - 2
-        n_voters = voter_start[f + 1] - voter_start[f]
-        if n_voters > 0:
-            _voters_of_bins(bins + bin_start[f], n_cuts, is_level[f], n_voters > n_cuts, factor, out + voter_start[f])
+    cdef Py_ssize_t f, d = is_level.shape[0]
+    if n_threads == 1 or voter_start[d] < VOTERS_FOR_THREADS:
+        for f in range(d):
+            _add_voter_sums_of(bins, bin_start, voter_start, is_level, factor, out, f)
+    else:
+        for f in prange(d, schedule="dynamic", num_threads=n_threads):
+            _add_voter_sums_of(bins, bin_start, voter_start, is_level, factor, out, f)
+
+
+cdef void _add_voter_sums_of(
+    const exact_t* bins, const int64_t[::1] bin_start, const int64_t[::1] voter_start, const uint8_t[::1] is_level,
+    exact_t factor, exact_t* out, Py_ssize_t f,
+) noexcept nogil:
+    cdef Py_ssize_t n_cuts = bin_start[f + 1] - bin_start[f] - 2, n_voters = voter_start[f + 1] - voter_start[f]
+    if n_voters > 0:
+        _voters_of_bins(bins + bin_start[f], n_cuts, is_level[f], n_voters > n_cuts, factor, out + voter_start[f])
 
 
 def add_voter_sums(
@@ -321,7 +333,7 @@ def add_voter_sums(
 ):
     """Add sums per voter."""
     if out.shape[0] > 0:
-        _add_voter_sums(&bins[0], bin_start, voter_start, is_level, <sum_t> 1, &out[0])
+        _add_voter_sums(&bins[0], bin_start, voter_start, is_level, <sum_t> 1, &out[0], 1)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -361,10 +373,11 @@ cdef class RowCounter:
     cdef const int64_t[::1] _bin_start, _voter_start
     cdef const uint8_t[::1] _is_level
     cdef bint _counts
+    cdef int _n_threads
 
     def __init__(self, cnp.ndarray codes, cnp.ndarray mass, bin_start, voter_start, is_level, int n_threads, bint counts):
         """`mass` may be None where `counts` is true: every row counts once, in int32; else sums are float64."""
-        self._codes, self._mass, self._counts = codes, mass, counts
+        self._codes, self._mass, self._counts, self._n_threads = codes, mass, counts, n_threads
         self._bin_start, self._voter_start, self._is_level = bin_start, voter_start, is_level
         self._scratch = np.empty((n_threads, bin_start[bin_start.shape[0] - 1]), dtype=np.int32 if counts else np.float64)
 
@@ -385,20 +398,20 @@ cdef class RowCounter:
                 self._count(<const uint32_t*> cnp.PyArray_DATA(codes), d, order, n, n_threads)
             if self._counts:
                 _add_voter_sums(<const int32_t*> cnp.PyArray_DATA(self._scratch), self._bin_start, self._voter_start,
-                                self._is_level, <int32_t> factor, counts)
+                                self._is_level, <int32_t> factor, counts, self._n_threads)
             else:
                 _add_voter_sums(<const double*> cnp.PyArray_DATA(self._scratch), self._bin_start, self._voter_start,
-                                self._is_level, <double> factor, sums)
+                                self._is_level, <double> factor, sums, self._n_threads)
 
     def add_bins(self, cnp.ndarray bins, int factor, cnp.ndarray column):
         """The same from sums per bin that were counted before."""
         with nogil:
             if self._counts:
                 _add_voter_sums(<const int32_t*> cnp.PyArray_DATA(bins), self._bin_start, self._voter_start,
-                                self._is_level, <int32_t> factor, <int32_t*> cnp.PyArray_DATA(column))
+                                self._is_level, <int32_t> factor, <int32_t*> cnp.PyArray_DATA(column), self._n_threads)
             else:
                 _add_voter_sums(<const double*> cnp.PyArray_DATA(bins), self._bin_start, self._voter_start,
-                                self._is_level, <double> factor, <double*> cnp.PyArray_DATA(column))
+                                self._is_level, <double> factor, <double*> cnp.PyArray_DATA(column), self._n_threads)
 
     def tabulate(
         self, cnp.ndarray rows, const int64_t[::1] bin_end, const int64_t[::1] features, cnp.ndarray table, int n_threads
@@ -581,6 +594,7 @@ cdef class Rounds:
     cdef Py_ssize_t _best
     cdef double _best_decrease
     cdef bint _rated
+    cdef int _n_threads
 
     LOG_FULL, NEEDS_COLUMN, CONVERGED = 0, 1, 2
 
@@ -592,9 +606,9 @@ cdef class Rounds:
         const double[::1] curvature,           # IN  eta plus the quadratic part of the penalty
         const double[::1] inverse,             # IN  1 / curvature, 0 for a voter that is no candidate
         double shrink, double cap,             # the penalty's soft threshold and its bound on a weight
-        double objective,
+        double objective, int n_threads,
     ):
-        self._train, self._validation = train, validation
+        self._train, self._validation, self._n_threads = train, validation, n_threads
         self._weight, self._anchor = weight, anchor
         self._eta, self._curvature, self._inverse = eta, curvature, inverse
         self._shrink, self._cap, self.objective = shrink, cap, objective
@@ -610,10 +624,28 @@ cdef class Rounds:
 
     cdef void _pick(self, Py_ssize_t moved, double delta) noexcept nogil:
         """Update the edges after voter `moved` changed by delta, and find the best voter of the next round."""
+        cdef double best[MOST_PARTS]
+        cdef Py_ssize_t where[MOST_PARTS]
+        cdef Py_ssize_t n_voters = self._eta.shape[0], part, step
+        cdef int n_parts = 1 if n_voters < VOTERS_FOR_THREADS else min(self._n_threads, <int> MOST_PARTS)
+        if n_parts == 1:
+            self._pick_part(moved, delta, 0, n_voters, best, where)
+        else:
+            step = (n_voters // n_parts // BLOCK + 1) * BLOCK
+            for part in prange(n_parts, schedule="static", num_threads=n_parts):
+                self._pick_part(moved, delta, min(n_voters, part * step), min(n_voters, (part + 1) * step),
+                                &best[part], &where[part])
+        self._best, self._best_decrease = where[0], best[0]
+        for part in range(1, n_parts):
+            if best[part] > self._best_decrease:  # strictly: of equal voters the first wins
+                self._best, self._best_decrease = where[part], best[part]
+
+    cdef void _pick_part(
+        self, Py_ssize_t moved, double delta, Py_ssize_t start, Py_ssize_t last, double* best, Py_ssize_t* where
+    ) noexcept nogil:
         cdef double decrease[BLOCK]
-        cdef double p = delta * self._train._per_weight, q = delta * self._train._centre[moved]
-        cdef double top, best = -1.0
-        cdef Py_ssize_t start, i, n, n_voters = self._eta.shape[0], where = 0
+        cdef double p = delta * self._train._per_weight, q = delta * self._train._centre[moved], top
+        cdef Py_ssize_t i, n
         cdef const int32_t* counts = NULL
         cdef const double* sums = NULL
         if delta == 0:
@@ -622,9 +654,9 @@ cdef class Rounds:
             counts = <const int32_t*> self._train._address[moved]
         else:
             sums = <const double*> self._train._address[moved]
-        start = 0
-        while start < n_voters:
-            n = min(<Py_ssize_t> BLOCK, n_voters - start)
+        best[0], where[0] = -1.0, start
+        while start < last:
+            n = min(<Py_ssize_t> BLOCK, last - start)
             if counts != NULL:
                 top = move_and_rate_counts(
                     &self._train._edge[start], counts + start, &self._train._mean[start], p, q, &self._eta[start],
@@ -635,15 +667,13 @@ cdef class Rounds:
                     &self._train._edge[start], sums + start, &self._train._mean[start], p, q, &self._eta[start],
                     &self._curvature[start], &self._inverse[start], &self._anchor[start], self._shrink, self._cap,
                     decrease, n)
-            if top > best:  # strictly: of equal voters the first wins
-                best = top
+            if top > best[0]:  # strictly: of equal voters the first wins
+                best[0] = top
                 for i in range(n):
                     if decrease[i] == top:
-                        where = start + i
+                        where[0] = start + i
                         break
             start += n
-        self._best = where
-        self._best_decrease = best
 
     def run(
         self, int64_t[::1] voter,        # OUT one entry a round

@@ -321,7 +321,7 @@ class _Run:
         self.kernel = _core.Rounds(
             self.train.kernel, None if self.validation is None else self.validation.kernel,
             self.weight, self.weight if self.corrective else np.zeros(n_voters),
-            eta, curvature, inverse, penalty.shrink, penalty.cap, self.train.first_risk,
+            eta, curvature, inverse, penalty.shrink, penalty.cap, self.train.first_risk, moments.n_threads,
         )  # fmt: skip
         self.n_rounds = 0
         self.voter = np.empty(0, dtype=np.int64)

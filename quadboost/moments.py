@@ -36,6 +36,8 @@ class Moments:
         rounding all that is to be learnt of it.
     gram : GramCache
         Sums of h_i * h_j, a column at a time.
+    n_threads : int
+        For rounds over very many voters.
     """
 
     total_weight: float
@@ -46,6 +48,7 @@ class Moments:
     product_sum: np.ndarray
     origin: np.ndarray
     gram: GramCache
+    n_threads: int = 1
 
     @property
     def n_voters(self) -> int:
@@ -112,6 +115,7 @@ class Moments:
             product_sum=self.product_sum + sign * other.product_sum,
             origin=self.origin,
             gram=GramCache(SummedGram([(1, self.gram), (sign, other.gram)]), self.gram.cache_bytes),
+            n_threads=self.n_threads,
         )
 
 
@@ -174,6 +178,7 @@ def stump_moments(
         product_sum=np.column_stack(products),
         origin=origin,
         gram=GramCache(source, cache_bytes - cache_bytes // SHARE_FOR_SORTING),
+        n_threads=n_threads,
     )
 
 
@@ -228,6 +233,7 @@ def moments_from_matrix(
         product_sum=np.column_stack([products(w * target) for target in y.T]),
         origin=origin,
         gram=GramCache(MatrixGram(H, weight, n_threads), cache_bytes),
+        n_threads=n_threads,
     )
 
 

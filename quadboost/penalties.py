@@ -202,7 +202,10 @@ class LInf:
         return float(np.abs(np.where(outward, 0.0, edge)).max(initial=0.0))
 
 
-AUTO_LAMBDA = {"l1": 0.5, "l2": 0.5}
+# Of reg_lambda="auto"; measured, see docs/defaults.md.
+AUTO_L1 = 0.4
+AUTO_L2_CORRECTIVE = 0.3
+AUTO_L2_FORWARD = 1600.0
 
 
 def make_penalty(name: str | Penalty | None, reg_lambda: float = 0.0, alpha_max: float = 0.1) -> Penalty:
@@ -218,13 +221,15 @@ def make_penalty(name: str | Penalty | None, reg_lambda: float = 0.0, alpha_max:
     return makers[one_of("penalty", name, list(makers))]()
 
 
-def auto_lambda(name: str | None, n_examples: float, target_scale: float) -> float:
+def auto_lambda(name: str | None, mode: str, n_examples: float, target_scale: float, n_voters: int) -> float:
     """The default strength of a penalty.
 
     The edge of a voter that has nothing to do with the target is noise of size target_scale / sqrt(n_examples):
-    an l1 penalty must be of that size to keep such voters out. An l2 penalty is a number of examples'
-    worth of shrinkage, whatever the scale of the target.
+    an l1 penalty must be of that size to keep such voters out. The more voters there are, the less each is expected
+    to weigh: an l2 penalty grows with their number. In forward mode it sets a step, for ten thousand of them.
     """
     if name == "l1":
-        return AUTO_LAMBDA["l1"] * target_scale / n_examples**0.5
-    return AUTO_LAMBDA["l2"] / n_examples**0.5 if name == "l2" else 0.0
+        return AUTO_L1 * target_scale / n_examples**0.5
+    if name == "l2" and mode == "corrective":
+        return AUTO_L2_CORRECTIVE * n_voters / n_examples
+    return AUTO_L2_FORWARD * n_voters**0.5 / n_examples if name == "l2" else 0.0

@@ -121,7 +121,7 @@ def train(
 def _resolve_lambda(options: Options, rows: Rows, moments: Moments, output: int, categorical: list[int]) -> float:
     if options.reg_lambda == "auto":
         target_scale = float(np.sqrt(moments.target_risk(options.fit_intercept)[output]))
-        return auto_lambda(options.penalty, rows.n_examples, target_scale)
+        return auto_lambda(options.penalty, options.mode, rows.n_examples, target_scale, moments.n_voters)
     if options.reg_lambda == "theory":
         return _theory_lambda(options, rows, moments, output, categorical)
     return float(options.reg_lambda)

@@ -128,19 +128,6 @@ def test_norms_below_1_count_as_1(norm, variant):
     assert found.complexity == pytest.approx(8 * 0.05)
 
 
-def test_a_voter_that_occurs_twice_counts_once():
-    X, y = noisy_rows(400, 2)
-    once = Ensemble([0, 1], [0.0, 0.1], [0.5, 0.2], 0.0, n_features=2, classes=np.array([-1, 1]))
-    twice = Ensemble(
-        [0, 1, 0, 1, 1], [0.0, 0.1, 0.0, 0.3, 0.3], [2.0, 0.2, -1.5, 1.0, -1.0], 0.0,
-        n_features=2, classes=np.array([-1, 1]),
-    )  # fmt: skip
-    for p in (1, 2, np.inf):
-        expected, found = (risk_bound(ensemble, X, y, p=p, complexity=EXACTLY) for ensemble in (once, twice))
-        assert found.norm == pytest.approx(expected.norm, rel=1e-12)
-        assert found.total == pytest.approx(expected.total, rel=1e-12)
-
-
 def test_no_p_has_a_smaller_complexity_term_than_1():
     X, y = noisy_rows(400, 8)
     rng = np.random.default_rng(0)
