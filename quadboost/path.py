@@ -17,12 +17,13 @@ from .moments import DEFAULT_CACHE_BYTES, Moments, stump_moments
 from .penalties import Penalty
 from .progress import steps_of
 from .reweight import reweighted
-from .selection import Candidate, check_strengths, risk_of_constants, strengths_of
+from .selection import REACH, Candidate, check_strengths, risk_of_constants, strengths_of
 from .stumps import candidate_stumps
 from .threads import resolve_threads
 from .training import CELLS_FOR_THREADS
 
 ROUNDS_AT_A_TIME = 300  # between two times that all weights are solved for
+PATH_REACH = REACH | {"l1": 1e-3}  # as other libraries: further down nearly all voters are active
 LEAST_TOL = 1e-10  # of the rounds: they must find every voter that matters for the gap
 
 
@@ -145,7 +146,7 @@ def regularization_path(
     )  # fmt: skip
     codes = stumps.code(rows.X, n_threads)
     moments = stump_moments(stumps, codes, rows.y, rows.weight, cache_bytes=cache_bytes, n_threads=n_threads)
-    values = strengths_of(penalty, strengths, moments, fit_intercept)
+    values = strengths_of(penalty, strengths, moments, fit_intercept, PATH_REACH)
     points, best = [], None
     with steps_of(verbose, len(values), "strength") as tell:
         for value in values.tolist():

@@ -156,7 +156,9 @@ def check_strengths(name: str, given: Any) -> None:
             positive(f"a value of {name}", value)
 
 
-def strengths_of(name: str, given: int | Sequence[float], moments: Moments, fit_intercept: bool) -> np.ndarray:
+def strengths_of(
+    name: str, given: int | Sequence[float], moments: Moments, fit_intercept: bool, reach: Mapping[str, float] = REACH
+) -> np.ndarray:
     """The strengths of a penalty to try, strongest first: those given, or so many below the largest useful one."""
     if isinstance(given, Integral):
         eta, edge = moments.eta, moments.margin
@@ -166,7 +168,7 @@ def strengths_of(name: str, given: int | Sequence[float], moments: Moments, fit_
         usable = eta > LEAST_ETA * moments.eta
         penalty = make_penalty(name, 1.0, 1.0)
         largest = max(penalty.largest(own[usable], eta[usable]) for own in edge.T) or 1.0
-        values = largest * np.geomspace(1.0, REACH[name], int(given))
+        values = largest * np.geomspace(1.0, reach[name], int(given))
     else:
         values = np.unique(np.asarray(given, dtype=np.float64))[::-1]
     return values[::-1] if name == "linf" else values
