@@ -169,7 +169,7 @@ def risk_bound(
     if not p >= 1:
         raise ValueError(f"p={p!r} must be at least 1")
     ensemble = _two_class_ensemble(model)
-    margin, weight = _margins(ensemble, X, y, n_jobs), _merged_weights(ensemble)
+    margin, weight = _margins(ensemble, X, y, n_jobs), _voter_weights(ensemble)
     m, n = len(margin), len(weight)
     complexity = complexity or _complexity(ensemble, X, draws, random_state, n_jobs)
     _check_rows(complexity, m)
@@ -226,7 +226,7 @@ def scale_free_bound(
     """
     _check_delta(delta)
     ensemble = _two_class_ensemble(model)
-    margin, weight = _margins(ensemble, X, y, n_jobs), _merged_weights(ensemble)
+    margin, weight = _margins(ensemble, X, y, n_jobs), _voter_weights(ensemble)
     m, norm = len(margin), float(np.abs(weight).sum())
     complexity = complexity or _complexity(ensemble, X, draws, random_state, n_jobs)
     _check_rows(complexity, m)
@@ -413,12 +413,9 @@ def _two_class_ensemble(model: Any) -> Ensemble:
     return ensemble
 
 
-def _merged_weights(ensemble: Ensemble) -> np.ndarray:
-    """One weight for every distinct voter, the constant among them, that has any."""
-    voter = np.column_stack([ensemble.feature, ensemble.kind, ensemble.threshold])
-    distinct, position = np.unique(voter, axis=0, return_inverse=True)
-    merged = np.bincount(position.ravel(), weights=ensemble.weight, minlength=len(distinct))
-    weight = np.append(merged, ensemble.intercept)
+def _voter_weights(ensemble: Ensemble) -> np.ndarray:
+    """The weight of every voter, the constant among them, that has any."""
+    weight = np.append(ensemble.weight, ensemble.intercept)
     return weight[weight != 0]
 
 

@@ -529,6 +529,8 @@ def test_an_interrupt_ends_a_fit_that_would_never_end(code):
         stderr=subprocess.PIPE,
         text=True,
         env=environment,
+        # A process that was started in the background ignores interrupts, and so would this one.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     try:
         assert process.stdout.readline() == "ready\n", process.stderr.read()
@@ -539,5 +541,5 @@ def test_an_interrupt_ends_a_fit_that_would_never_end(code):
         errors = process.communicate(timeout=20)[1]
     finally:
         process.kill()
-        process.wait()
+        process.communicate()
     assert errors.rstrip().endswith("KeyboardInterrupt")
