@@ -142,6 +142,11 @@ def train_parser() -> argparse.ArgumentParser:
     _add_options(parser)
     group = parser.add_argument_group("output")
     group.add_argument("-o", "--output", metavar="MODEL.h5", required=True, help="model file to write")
+    group.add_argument(
+        "--bound",
+        action="store_true",
+        help="say what can be promised of the error on new rows, by risk bounds from the training rows (two classes)",
+    )
     group.add_argument("--json", metavar="FILE", help="write the summary to this file too, as JSON")
     group.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
     _add_general(parser)

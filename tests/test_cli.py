@@ -921,3 +921,14 @@ except SystemExit as end:
     written = pyarrow.csv.read_csv(tmp_path / "o.csv")
     assert written.num_rows == n
     assert np.mean(written["prediction"].to_numpy() == columns["label"]) > 0.9
+
+
+def test_the_bounds_of_a_classifier_are_told_and_kept(run, tmp_path):
+    out = run("train", "--example", "breast_cancer", "-o", "m.h5", "--max-rounds", 20, "--json", "j", "--bound").ok()
+    assert "Theorem 1 (corrected, p = 1, quadratic loss)" in out
+    bounds = json.loads((tmp_path / "j").read_text())["bounds"]
+    assert quadboost.load(tmp_path / "m.h5").info["bounds"] == bounds
+    for more in (["--example", "iris"], ["--example", "diabetes"]):
+        result = run("train", *more, "-o", "n.h5", "--bound")
+        assert "--bound is for two classes" in result.refused()
+        assert not (tmp_path / "n.h5").exists()

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from .._version import __version__
+from ..bounds import Certificate, certify
 from ..ensemble import Ensemble
 from ..estimators import QuadBoostClassifier, QuadBoostRegressor
 from ..frames import listed, to_matrix
@@ -39,6 +40,8 @@ def train(arguments: Namespace) -> None:
         examples, validation = _real(examples), None if validation is None else _real(validation)
     if fraction is not None:
         examples, validation = examples.split(fraction, arguments.random_state, stratify=task == CLASSIFICATION)
+    if arguments.bound and (task == REGRESSION or examples.weight is not None or len(np.unique(examples.y)) > 2):
+        raise ValueError("--bound is for two classes and rows without weights; leave it out")
     if not arguments.quiet:
         _print(f"{task} of {target!r}: {reason}")
         if examples.n_left_out:
@@ -48,14 +51,20 @@ def train(arguments: Namespace) -> None:
     summary = {"task": task, "target": target, **_summary(ensemble, examples, validation)}
     summary["seconds"] = time.monotonic() - start
     ensemble.info["summary"] = summary
+    certificate: Certificate | None = certify(ensemble, examples.X, examples.y) if arguments.bound else None
+    if certificate is not None:
+        ensemble.info["bounds"] = certificate.as_dict()
     ensemble.save(arguments.output)
     classes = None if ensemble.classes is None else ensemble.classes.tolist()
     if arguments.json is not None:
         whole = {"quadboost": __version__, "model": arguments.output, "classes": classes, **summary}
+        whole |= {"bounds": ensemble.info["bounds"]} if arguments.bound else {}
         with whole_file(arguments.json) as file:
             file.write(json.dumps(whole, indent=2).encode() + b"\n")
     if not arguments.quiet:
         _print(_in_words(summary, classes, arguments.output))
+        if certificate is not None:
+            _print(f"\n{certificate}")
 
 
 # --- arguments ----------------------------------------------------------------------------------------------
