@@ -166,7 +166,7 @@ def boost(
     moments: Moments,
     penalty: str | Penalty | None = None,
     *,
-    reg_lambda: float = 0.0,
+    reg_lambda: float | None = None,
     alpha_max: float = 0.1,
     mode: str = "corrective",
     max_rounds: int = 10_000,
@@ -192,13 +192,14 @@ def boost(
         Of the training rows.
     penalty : None, "l1", "l2", "linf" or a penalty object
     reg_lambda, alpha_max : float
-        Strength of the penalty, where it is given by its name.
+        Strength of the penalty, where it is given by its name; l1 and l2 need a lambda.
     mode : {"corrective", "forward"}
         A voter drawn again is re-weighted, or a second copy of it is added.
     max_rounds : int
     tol : float
         Stop when no voter's update decreases the objective by more than tol**2 * mean(y**2) (y centred where
-        there is an intercept): no voter would then move by more than tol times the size of y.
+        there is an intercept): no voter would then move by more than tol times the size of y. For the optimum to ten
+        digits of the risk give 1e-12.
     fit_intercept : bool
         An unpenalised constant, always at its optimum.
     reweight_every : int, optional
@@ -217,12 +218,14 @@ def boost(
     resume : Progress, optional
         `Boosted.progress` of an earlier call with the same arguments and fewer rounds.
     """
+    if reg_lambda is None and penalty in ("l1", "l2"):
+        raise ValueError(f"penalty={penalty!r} needs a reg_lambda, such as 0.01")
     schedule = Schedule(
         max_rounds, tol, reweight_every, reweight_sweeps, patience, max_seconds, callback, callback_every
     )
     return run_rounds(
         moments,
-        make_penalty(penalty, reg_lambda, alpha_max),
+        make_penalty(penalty, 0.0 if reg_lambda is None else reg_lambda, alpha_max),
         schedule,
         mode=mode,
         fit_intercept=fit_intercept,
@@ -246,6 +249,10 @@ def run_rounds(
 ) -> Boosted:
     """`boost` with its arguments in the package's own types; the rounds may start from any weights."""
     one_of("mode", mode, MODES)
+    if not isinstance(moments, Moments):
+        raise TypeError(f"boost takes Moments, not {type(moments).__name__}; make them by moments_from_matrix(H, y)")
+    if not 0 <= output < moments.n_outputs:
+        raise ValueError(f"output={output!r} is not one of the {moments.n_outputs} targets, counted from 0")
     if validation is not None and validation.product_sum.shape != moments.product_sum.shape:
         raise ValueError(
             f"the validation moments are of {validation.n_voters} voters and {validation.n_outputs} outputs, those for "

@@ -30,7 +30,7 @@ def positive(name: str, value: Any) -> float:
 def one_of(name: str, value: Any, known: Sequence[Any]) -> Any:
     if not any(value is k or (isinstance(value, str) and value == k) for k in known):
         *others, last = (repr(k) for k in known)
-        raise ValueError(f"{name}={value!r} is not known; use {', '.join(others)} or {last}")
+        raise ValueError(f"{name}={value!r} is not known; use {', '.join(others) + ' or ' if others else ''}{last}")
     return value
 
 

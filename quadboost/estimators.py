@@ -95,7 +95,7 @@ SHARED_ATTRIBUTES = """ensemble_ : Ensemble
         Where X had names.
     n_rounds_ : int
         Rounds behind the ensemble. This and what follows: a list, one entry per output, where there are several.
-    history_ : dict of arrays, one entry a round
+    history_ : dict of arrays, one entry a round, also of rounds after the best one
         voter (and its feature and threshold), edge, weight, risk, objective, and validation_risk if there is any.
     dual_gap_ : float
         A bound on the distance of the objective from its minimum, in corrective mode; NaN where none is known.

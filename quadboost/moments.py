@@ -38,6 +38,8 @@ class Moments:
         Sums of h_i * h_j, a column at a time.
     n_threads : int
         For rounds over very many voters.
+    voters : bytes
+        What tells these voters from others; empty where nothing does.
     """
 
     total_weight: float
@@ -49,6 +51,7 @@ class Moments:
     origin: np.ndarray
     gram: GramCache
     n_threads: int = 1
+    voters: bytes = b""
 
     @property
     def n_voters(self) -> int:
@@ -91,6 +94,10 @@ class Moments:
         """Moments of the union of two disjoint sets of rows."""
         return self._combined(other, 1)
 
+    def __radd__(self, other: object) -> Moments:
+        """So that `sum` adds moments up."""
+        return self if other == 0 else NotImplemented
+
     def __sub__(self, other: Moments) -> Moments:
         """Moments of the rows of self that are not rows of other; other must be a part of self."""
         return self._combined(other, -1)
@@ -103,19 +110,26 @@ class Moments:
                 f"moments of {self.n_voters} voters and {self.n_outputs} outputs do not combine with moments of "
                 f"{other.n_voters} voters and {other.n_outputs} outputs; make both with the same voters and targets"
             )
-        if self.total_weight + sign * other.total_weight <= 0:
-            raise ValueError("no rows are left after the subtraction; subtract a proper part of the rows")
+        if self.voters != other.voters:
+            raise ValueError("these are moments of different voters; make both with the same stumps")
         other = other._with_origin(self.origin)
+        square = self.voter_square + sign * other.voter_square
+        total_weight = self.total_weight + sign * other.total_weight
+        if total_weight <= 0 or square.min(initial=0.0) < -1e-9 * self.total_weight:
+            raise ValueError(
+                "what is subtracted is not a proper part of the rows; subtract some of those that were added"
+            )
         return Moments(
-            total_weight=self.total_weight + sign * other.total_weight,
+            total_weight=total_weight,
             voter_sum=self.voter_sum + sign * other.voter_sum,
-            voter_square=self.voter_square + sign * other.voter_square,
+            voter_square=square,
             target_sum=self.target_sum + sign * other.target_sum,
             target_square=self.target_square + sign * other.target_square,
             product_sum=self.product_sum + sign * other.product_sum,
             origin=self.origin,
             gram=GramCache(SummedGram([(1, self.gram), (sign, other.gram)]), self.gram.cache_bytes),
             n_threads=self.n_threads,
+            voters=self.voters,
         )
 
 
@@ -179,6 +193,7 @@ def stump_moments(
         origin=origin,
         gram=GramCache(source, cache_bytes - cache_bytes // SHARE_FOR_SORTING),
         n_threads=n_threads,
+        voters=stumps.digest(),
     )
 
 
@@ -224,10 +239,14 @@ def moments_from_matrix(
         _core.matrix_products(H, np.ascontiguousarray(value), out, n_threads)
         return out
 
+    with np.errstate(over="ignore"):
+        square = np.einsum("ij,ij,i->j", H, H, w)
+    if not np.isfinite(square).all():
+        raise ValueError(f"H holds {np.abs(H).max()}, of which the square is infinite; rescale that voter")
     return Moments(
         total_weight=float(w.sum()),
         voter_sum=products(w),
-        voter_square=np.einsum("ij,ij,i->j", H, H, w),
+        voter_square=square,
         target_sum=w @ y,
         target_square=w @ (y * y),
         product_sum=np.column_stack([products(w * target) for target in y.T]),

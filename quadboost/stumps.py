@@ -7,6 +7,7 @@ between them, so that bin l + 1 is level l and one mechanism codes, counts and s
 
 from __future__ import annotations
 
+import hashlib
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -73,6 +74,11 @@ class Stumps:
     def layout(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """What the kernels need to know to go from bins to voters."""
         return self.bin_start, self.voter_start, self.is_level
+
+    def digest(self) -> bytes:
+        """The same for the same voters, and for no others."""
+        parts = [self.n_cuts.tobytes(), self.is_level.tobytes(), self.has_missing.tobytes(), *self.cuts]
+        return hashlib.sha256(b"".join(bytes(part) for part in parts)).digest()
 
     def describe(self, voter: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Feature, kind and threshold (of a level voter: the level's number) of the given voters."""

@@ -62,6 +62,11 @@ class Options:
                 one_of("penalty", self.penalty, ("l1", "l2"))
         make_penalty(self.penalty, 0.0 if isinstance(self.reg_lambda, str) else self.reg_lambda, self.alpha_max)
         one_of("mode", self.mode, MODES)
+        one_of(
+            "fit_intercept",
+            bool(self.fit_intercept) if self.fit_intercept in (0, 1) else self.fit_intercept,
+            (True, False),
+        )
         check_thresholds(self.thresholds, self.spacing)
         at_least("cache_bytes", self.cache_bytes, 1)
 

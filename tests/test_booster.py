@@ -521,7 +521,7 @@ boost(moments, "l2", reg_lambda=100.0, reweight_every=1, reweight_sweeps=10**9, 
 @pytest.mark.parametrize(
     "code", [ROUNDS_WITHOUT_END, COLUMNS_WITHOUT_END, SWEEPS_WITHOUT_END], ids=["rounds", "columns", "sweeps"]
 )
-def test_an_interrupt_ends_a_fit_that_would_never_end(code):
+def test_an_interrupt_ends_a_fit_that_would_never_end(code, tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(Path(quadboost.__file__).parents[1])}
     process = subprocess.Popen(
         [sys.executable, "-c", code],
@@ -529,6 +529,7 @@ def test_an_interrupt_ends_a_fit_that_would_never_end(code):
         stderr=subprocess.PIPE,
         text=True,
         env=environment,
+        cwd=tmp_path,  # not where a checkout that is not built would hide the package
         # A process that was started in the background ignores interrupts, and so would this one.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )

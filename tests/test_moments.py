@@ -22,9 +22,7 @@ def assert_same_bits(found, known):
 
 def assert_close(found, known):
     for name in SUMS:
-        np.testing.assert_allclose(
-            getattr(found, name), getattr(known, name), rtol=1e-12, atol=1e-10, err_msg=name
-        )
+        np.testing.assert_allclose(getattr(found, name), getattr(known, name), rtol=1e-12, atol=1e-10, err_msg=name)
     for voter in range(known.n_voters):
         np.testing.assert_allclose(found.gram.column(voter), known.gram.column(voter), rtol=1e-12, atol=1e-10)
 
@@ -66,9 +64,7 @@ def test_the_whole_minus_a_part_is_the_rest_exactly(y_of, thresholds):
     assert_same_bits(whole - a - b, c)
 
 
-@pytest.mark.parametrize(
-    "weight", [None, np.random.default_rng(3).uniform(0.1, 3, size=300)], ids=["real", "weighted"]
-)
+@pytest.mark.parametrize("weight", [None, np.random.default_rng(3).uniform(0.1, 3, size=300)], ids=["real", "weighted"])
 def test_real_targets_and_weights_add_and_subtract_up_to_rounding(weight):
     whole, (a, b, c) = whole_and_parts(real_targets, weight)
     assert_close(a + b + c, whole)
@@ -202,10 +198,33 @@ def test_moments_of_other_voters_or_outputs_do_not_combine():
 
 
 def test_subtracting_all_rows_is_refused():
-    with pytest.raises(ValueError, match="no rows are left"):
+    with pytest.raises(ValueError, match="not a proper part of the rows"):
         moments_from_matrix(H, Y) - moments_from_matrix(H, Y)
 
 
 def test_only_moments_combine_with_moments():
     with pytest.raises(TypeError):
         moments_from_matrix(H, Y) + 1
+
+
+def test_moments_of_other_voters_or_other_rows_do_not_combine():
+    X, y = np.random.default_rng(0).normal(size=(200, 2)), np.random.default_rng(1).normal(size=200)
+    known, other = candidate_stumps(X, thresholds=5), candidate_stumps(X[:50], thresholds=5)
+    whole = stump_moments(known, known.code(X[:100]), y[:100])
+    with pytest.raises(ValueError, match="moments of different voters"):
+        whole + stump_moments(other, other.code(X[100:]), y[100:])
+    with pytest.raises(ValueError, match="not a proper part of the rows"):
+        whole - stump_moments(known, known.code(X), y)
+
+
+def test_sum_adds_moments_up():
+    X, y = np.random.default_rng(0).normal(size=(90, 2)), np.random.default_rng(1).choice([-1.0, 1.0], size=90)
+    stumps = candidate_stumps(X, thresholds=5)
+    parts = [stump_moments(stumps, stumps.code(X[i::3]), y[i::3]) for i in range(3)]
+    whole = stump_moments(stumps, stumps.code(X), y)
+    np.testing.assert_array_equal(sum(parts).product_sum, whole.product_sum)
+
+
+def test_voters_whose_square_overflows_are_refused():
+    with pytest.raises(ValueError, match="rescale that voter"):
+        moments_from_matrix(np.full((4, 1), 1e200), np.ones(4))
