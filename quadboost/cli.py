@@ -127,6 +127,12 @@ def train_parser() -> argparse.ArgumentParser:
         metavar="TABLE|FRACTION",
         help="rows to choose the number of rounds by: another table, or a share of this one, such as 0.2",
     )
+    group.add_argument(
+        "--cv",
+        metavar="FOLDS",
+        type=int,
+        help="choose the strength of the penalty and the number of rounds by cross-validation, such as 5",
+    )
     group.add_argument("--weight", metavar="COLUMN", help="weights of the rows")
     which = group.add_mutually_exclusive_group()
     which.add_argument("--features", metavar="COLUMN", nargs="+", action="extend", help="learn from these alone")

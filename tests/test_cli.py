@@ -932,3 +932,17 @@ def test_the_bounds_of_a_classifier_are_told_and_kept(run, tmp_path):
         result = run("train", *more, "-o", "n.h5", "--bound")
         assert "--bound is for two classes" in result.refused()
         assert not (tmp_path / "n.h5").exists()
+
+
+def test_cross_validation_says_what_it_chose(run, tmp_path):
+    out = run("train", "--example", "breast_cancer", "-o", "m.h5", "--max-rounds", 100, "--cv", 3).ok()
+    found = re.search(r"3-fold cross-validation chose penalty=l1, max_rounds=(\d+), reg_lambda=(\S+), with a risk", out)
+    info = quadboost.load(tmp_path / "m.h5").info
+    assert int(found[1]) == info["parameters"]["max_rounds"]
+    assert float(found[2]) == pytest.approx(info["parameters"]["reg_lambda"], rel=1e-5)
+    for more, wrong in {
+        ("--cv", 1): "--cv 1 must be",
+        ("--cv", 5, "--reg-lambda", 0.1): "--reg-lambda does not go with --cv",
+        ("--cv", 5, "--validation", 0.2): "--cv and --validation",
+    }.items():
+        assert wrong in run("train", "--example", "breast_cancer", "-o", "n.h5", *more).refused()

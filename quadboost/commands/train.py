@@ -17,6 +17,7 @@ from .._version import __version__
 from ..bounds import Certificate, certify
 from ..ensemble import Ensemble
 from ..estimators import QuadBoostClassifier, QuadBoostRegressor
+from ..estimators_cv import QuadBoostClassifierCV, QuadBoostRegressorCV
 from ..frames import listed, to_matrix
 from ..whole_file import check_output, whole_file
 from .train_data import CLASSIFICATION, REGRESSION, Examples, choose_task, shipped_examples
@@ -25,6 +26,7 @@ SECONDS_BETWEEN_LINES = 5.0
 ESTIMATORS: dict[str, Any] = {CLASSIFICATION: QuadBoostClassifier, REGRESSION: QuadBoostRegressor}
 # Parameters of the estimators that are of no use to a command, or that it sets itself.
 LEFT_OUT = {"callbacks", "callback_every", "verbose", "validation_fraction", "warm_start"}
+SEARCHES: dict[str, Any] = {CLASSIFICATION: QuadBoostClassifierCV, REGRESSION: QuadBoostRegressorCV}
 ONLY_FOR = {"class_weight": CLASSIFICATION, "standardize": REGRESSION}
 
 
@@ -33,6 +35,8 @@ def train(arguments: Namespace) -> None:
     validation_table, fraction = _validation(arguments.validation)
     _check(arguments, validation_table)
     options = _options(arguments)
+    if arguments.cv is not None:
+        _check_cv(arguments.cv, options, arguments.validation)
     examples, validation = _read(arguments, validation_table)
     target = arguments.target or "target"
     task, reason = choose_task(examples.y, arguments.task, target)
@@ -47,7 +51,7 @@ def train(arguments: Namespace) -> None:
         if examples.n_left_out:
             _print(f"{examples.n_left_out} rows without a target are left out")
         _print(f"training on {len(examples.y)} rows, {len(examples.names)} features")
-    ensemble = _fit(task, options, examples, validation, arguments.quiet)
+    ensemble = _fit(task, options, examples, validation, arguments)
     summary = {"task": task, "target": target, **_summary(ensemble, examples, validation)}
     summary["seconds"] = time.monotonic() - start
     ensemble.info["summary"] = summary
@@ -103,6 +107,18 @@ def _check(arguments: Namespace, validation_table: str | None) -> None:
             raise ValueError(f"--json and --output name the same file, {arguments.output}")
 
 
+def _check_cv(cv: int, options: dict[str, Any], validation: str | None) -> None:
+    """Refuse what does not go with cross-validation."""
+    if cv < 2:
+        raise ValueError(f"--cv {cv} must be a whole number of at least 2")
+    if validation is not None:
+        raise ValueError("--cv and --validation both choose the number of rounds; give one of them")
+    searched = set(QuadBoostClassifierCV._get_param_names()) | set(QuadBoostRegressorCV._get_param_names())
+    for name in options:
+        if name not in searched - {"reg_lambda", "alpha_max"} | {"random_state"}:
+            raise ValueError(f"--{name.replace('_', '-')} does not go with --cv; leave one of them out")
+
+
 def _options(arguments: Namespace) -> dict[str, Any]:
     """The parameters of the estimator that were given, checked."""
     known = {name for estimator in ESTIMATORS.values() for name in estimator._get_param_names()} - LEFT_OUT
@@ -144,7 +160,9 @@ def _real(examples: Examples) -> Examples:
     return replace(examples, y=examples.y.astype(np.float64))
 
 
-def _fit(task: str, options: dict[str, Any], examples: Examples, validation: Examples | None, quiet: bool) -> Ensemble:
+def _fit(
+    task: str, options: dict[str, Any], examples: Examples, validation: Examples | None, arguments: Namespace
+) -> Ensemble:
     for name, only_for in ONLY_FOR.items():
         if name in options and only_for != task:
             raise ValueError(f"--{name.replace('_', '-')} is for {only_for}, and this is {task}")
@@ -154,17 +172,32 @@ def _fit(task: str, options: dict[str, Any], examples: Examples, validation: Exa
         unknown = np.setdiff1d(validation.y, examples.y)
         if len(unknown):
             raise ValueError(f"the validation rows have the label {unknown[0].item()!r}, which no training row has")
-    on_terminal = sys.stderr.isatty()
-    estimator = ESTIMATORS[task](
-        **options,
-        categorical_features=examples.categorical,
-        verbose=int(on_terminal and not quiet),
-        callbacks=None if on_terminal or quiet else [_Lines()],
-    )
+    on_terminal, quiet = sys.stderr.isatty(), arguments.quiet
+    options |= {"categorical_features": examples.categorical, "verbose": int(on_terminal and not quiet)}
+    if arguments.cv is not None:
+        return _cross_validated(task, options, examples, arguments)
+    estimator = ESTIMATORS[task](**options, callbacks=None if on_terminal or quiet else [_Lines()])
     more = {}
     if validation is not None:
         more = {"X_val": validation.X, "y_val": validation.y, "sample_weight_val": validation.weight}
-    ensemble: Ensemble = estimator.fit(examples.X, examples.y, examples.weight, **more).ensemble_
+    return _named(estimator.fit(examples.X, examples.y, examples.weight, **more).ensemble_, examples)
+
+
+def _cross_validated(task: str, options: dict[str, Any], examples: Examples, arguments: Namespace) -> Ensemble:
+    options = {name: value for name, value in options.items() if name != "random_state"}  # folds are not random
+    estimator = SEARCHES[task](**options, cv=arguments.cv).fit(examples.X, examples.y, examples.weight)
+    if not arguments.quiet:
+        chosen = ", ".join(f"{name}={_short(value)}" for name, value in estimator.best_params_.items())
+        _print(f"{arguments.cv}-fold cross-validation chose {chosen}, with a risk of {estimator.best_score_:.6g}")
+    return _named(estimator.ensemble_, examples)
+
+
+def _short(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _named(ensemble: Ensemble, examples: Examples) -> Ensemble:
+    """The ensemble as it goes into the file."""
     if ensemble.feature_names is None:  # an array has none
         ensemble._schema = replace(ensemble._schema, feature_names=examples.names)
     for name in LEFT_OUT:
