@@ -303,7 +303,14 @@ def _run(
 ) -> list[_Run]:
     """One run of rounds per output."""
     most = options.schedule.max_rounds if rounds is None else int(rounds[-1])
-    schedule = replace(options.schedule, max_rounds=most, patience=most, callback=lambda *_: stop.is_set())
+    between_looks = max(1, VOTERS_FOR_THREADS // max(1, fold.train.n_voters))
+    schedule = replace(
+        options.schedule,
+        max_rounds=most,
+        patience=most,
+        callback=lambda *_: stop.is_set(),
+        callback_every=between_looks,
+    )
     runs = []
     for output in range(fold.train.n_outputs):
         held_out = fold.held_out if with_risk else None

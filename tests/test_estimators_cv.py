@@ -306,6 +306,16 @@ def test_where_there_is_nothing_to_learn_no_candidate_seems_to_learn():
     assert model.best_score_ > 0.95 * y.var()
 
 
+@each
+def test_features_that_say_nothing_leave_the_constant(search):
+    model = search(penalty=["l1", "l2", "linf", None], max_rounds=20).fit(np.ones((M, 2)), y_of(search))
+    assert len(model.ensemble_.feature) == 0
+    if search is QuadBoostRegressorCV:
+        np.testing.assert_allclose(model.predict(np.ones((1, 2))), REAL.mean())
+    else:
+        assert model.predict(np.zeros((1, 2))).tolist() == [max("yes", "no", key=LABELS.tolist().count)]
+
+
 # --- grids --------------------------------------------------------------------------------------------------
 
 
