@@ -140,9 +140,10 @@ class _Search(_QuadBoost):
             count = ROUNDS_TO_JUDGE if given is None else at_least("rounds", given, 1)
             most = at_least("max_rounds", self.max_rounds, 1)
             return np.unique(np.geomspace(most, 1, count).round().astype(np.int64))
-        if isinstance(given, str) or not isinstance(given, Iterable) or not len(list(given)):
+        values = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else []
+        if not values:
             raise ValueError(f"rounds={given!r} must be None, a whole number (how many to try) or a list of numbers")
-        return np.unique([at_least("a value of rounds", value, 1) for value in given])
+        return np.unique([at_least("a value of rounds", value, 1) for value in values])
 
     def _candidates(self, moments: Moments) -> list[Candidate]:
         strengths = self._strengths()
@@ -242,7 +243,7 @@ class _Search(_QuadBoost):
         best: Any = self._estimator(**self.best_params_).fit(X, y, sample_weight)
         best.ensemble_.info["estimator"] = type(self).__name__
         best.ensemble_.info["cross_validation"] = {
-            "scoring": self.scoring if isinstance(self.scoring, str) else repr(self.scoring),
+            "scoring": self.scoring if isinstance(self.scoring, str) else _name_of(self.scoring),
             "score": self.best_score_,
             "splits": sum(name.startswith("split") for name in self.cv_results_),
             "candidates": len(self.cv_results_["mean_test_score"]),
@@ -258,6 +259,11 @@ def _penalties(given: Any) -> list[Any]:
     if not penalties or len(set(map(repr, penalties))) < len(penalties):
         raise ValueError(f"penalty={given!r} must name at least one penalty, and none twice")
     return penalties
+
+
+def _name_of(scorer: Any) -> str:
+    """What a model may tell of a scorer: nothing that differs from run to run."""
+    return str(getattr(scorer, "__name__", type(scorer).__name__))
 
 
 def _takes_weights(scorer: Any) -> bool:
@@ -357,7 +363,9 @@ class QuadBoostClassifierCV(_Search, QuadBoostClassifier):
         given = examples_of(X, labels, sample_weight)
         classes, position = np.unique(given.y, return_inverse=True)
         if len(classes) < 2:
-            raise ValueError(f"the labels hold only one class, {classes[0]!r}; a classifier needs at least two classes")
+            raise ValueError(
+                f"the labels hold only one class, {classes.tolist()[0]!r}; a classifier needs at least two classes"
+            )
         class_weight = class_weights(self.class_weight, classes, position, given.weight)
         targets = one_vs_rest(position, classes)
         problem = _Problem(

@@ -7,8 +7,11 @@ import pickle
 
 import numpy as np
 import pandas as pd
+import polars
+import pyarrow
 import pytest
 from mixed_table import mixed_table, targets
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_wine
 from sklearn.metrics import accuracy_score, make_scorer, max_error
@@ -229,10 +232,11 @@ def test_several_targets_share_the_choice():
 
 def test_frames_with_names_and_categories():
     frame = pd.DataFrame({"a": X[:, 0], "b": pd.Categorical(np.where(X[:, 1] > 1, "p", "q")), "c": X[:, 2]})
-    for scoring in ("risk", "error", "accuracy"):
-        model = QuadBoostClassifierCV(**GRID, scoring=scoring).fit(frame, LABELS)
-        assert model.ensemble_.categories == {1: [["p"], ["q"]]}
-        assert set(model.predict(frame)) == {"yes", "no"}
+    for table in (frame, polars.from_pandas(frame), pyarrow.Table.from_pandas(frame)):
+        for scoring in ("risk", "error", "accuracy"):
+            model = QuadBoostClassifierCV(**GRID, scoring=scoring).fit(table, LABELS)
+            assert model.ensemble_.categories == {1: [["p"], ["q"]]}
+            assert set(model.predict(table)) == {"yes", "no"}
 
 
 def test_whole_weights_are_repetitions_and_zero_is_no_row():
@@ -258,6 +262,14 @@ def test_groups_are_never_divided():
         by_hand = fitted(search, cv=list(splitter(4).split(X, y_of(search), groups)))
         for found in (by_number, by_splitter):
             np.testing.assert_array_equal(found.cv_results_["mean_test_score"], by_hand.cv_results_["mean_test_score"])
+
+
+def test_groups_reach_a_nested_search():
+    groups = np.arange(M) // 8
+    with config_context(enable_metadata_routing=True):
+        model = QuadBoostClassifierCV(**OPTIONS, **GRID, cv=GroupKFold(3)).set_fit_request(groups=True)
+        score = cross_val_score(model, X, LABELS, cv=GroupKFold(4), params={"groups": groups})
+    assert np.isfinite(score).all()
 
 
 def test_splits_may_be_repeated_or_given_as_masks():
