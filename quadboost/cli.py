@@ -174,8 +174,8 @@ def _add_options(parser: _Parser) -> None:
     add("--penalty", "of the weights (default: l1)", choices=("l1", "l2", "linf", "none"))
     add(
         "--reg-lambda",
-        "strength of an l1 or l2 penalty (default: auto, by the number of rows)",
-        type=_number_or("auto", float),
+        "strength of an l1 or l2 penalty: a number, auto or theory (default: auto, by the number of rows)",
+        type=_number_or(float, "auto", "theory"),
         metavar="NUMBER",
     )
     add("--alpha-max", "largest weight under the linf penalty (default: 0.1)", **number)
@@ -188,7 +188,7 @@ def _add_options(parser: _Parser) -> None:
     add(
         "--thresholds",
         "most thresholds of a feature; all: between any two values (default: 255)",
-        type=_number_or("all", int),
+        type=_number_or(int, "all"),
         metavar="N",
     )
     add(
@@ -271,13 +271,13 @@ def predict_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _number_or(word: str, number: type) -> Callable[[str], Any]:
+def _number_or(number: type, *words: str) -> Callable[[str], Any]:
     def parse(text: str) -> Any:
         try:
-            return text if text == word else number(text)
+            return text if text in words else number(text)
         except ValueError:
             what = "a whole number" if number is int else "a number"
-            raise argparse.ArgumentTypeError(f"{text!r} is neither {what} nor {word}") from None
+            raise argparse.ArgumentTypeError(f"{text!r} is neither {what} nor {' nor '.join(words)}") from None
 
     return parse
 

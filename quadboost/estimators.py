@@ -78,7 +78,8 @@ SHARED_PARAMETERS = """penalty : {"l1", "l2", "linf", None}
     max_seconds : float, optional
         Stop the rounds after this time.
     callbacks : list of callables, optional
-        Called as callback(round, risk, validation_risk) every `callback_every` rounds; a true answer stops the fit.
+        Called as callback(round, risk, validation_risk) every `callback_every` rounds; a true answer stops them.
+        Several outputs are learnt one after another, and each is asked for.
     callback_every : int
     n_jobs : int, optional
         Threads; None: every core that this process may use. The result is the same bits for any number.
@@ -355,7 +356,9 @@ class QuadBoostClassifier(ClassifierMixin, _QuadBoost):
         given = examples_of(X, labels_of(y), sample_weight)
         classes, position = np.unique(given.y, return_inverse=True)
         if len(classes) < 2:
-            raise ValueError(f"the labels hold only one class, {classes[0]!r}; a classifier needs at least two classes")
+            raise ValueError(
+                f"the labels hold only one class, {classes.tolist()[0]!r}; a classifier needs at least two classes"
+            )
         class_weight = class_weights(self.class_weight, classes, position, given.weight)
 
         def with_targets(given: Examples, position: np.ndarray) -> Examples:

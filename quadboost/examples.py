@@ -25,6 +25,15 @@ def labels_of(y: Any) -> np.ndarray:
     labels = column_or_1d(np.asarray(y) if hasattr(y, "__array__") else y, warn=True)
     if labels.dtype.kind == "O" and any(_is_missing(value) for value in labels.tolist()):
         raise ValueError("y holds missing labels; leave those rows out")
+    if labels.dtype.kind == "O":
+        kinds = {type(value) for value in labels.tolist()}
+        if len(kinds) > 1 and not kinds <= {int, float}:
+            names = ", ".join(sorted(kind.__name__ for kind in kinds))
+            raise ValueError(f"y holds labels of different types ({names}); make them all text, or all numbers")
+        if kinds & {bool, int, float}:
+            labels = np.array(labels.tolist())
+    if labels.dtype.kind in "mM" or labels.dtype == np.longdouble != np.float64:
+        raise ValueError(f"y holds labels of type {labels.dtype}; make them text, with y.astype(str)")
     check_array(labels, ensure_2d=False, dtype=None, ensure_min_samples=0)
     check_classification_targets(labels)
     return labels
@@ -95,6 +104,10 @@ def examples_of(X: Any, y: np.ndarray, weight: Any, suffix: str = "") -> Example
         raise ValueError(f"{name} is zero for every row; at least one weight must be positive")
     if weight.max() > LARGEST_WEIGHT:
         raise ValueError(f"{name} holds {weight.max()}; weights must be below {LARGEST_WEIGHT:g}")
+    if weight[weight > 0].min() < 1 / LARGEST_WEIGHT:
+        raise ValueError(
+            f"{name} holds {weight[weight > 0].min()}; weights above 0 must be above {1 / LARGEST_WEIGHT:g}"
+        )
     kept = None
     if weight.min() == 0:
         kept = weight > 0

@@ -18,15 +18,12 @@ def news_of(verbose: int, callbacks: Sequence[Callback], max_rounds: int, n_outp
         yield None
         return
     bar = _Bar(max_rounds, n_outputs) if verbose else None
-    stopped = False
 
     def news(round: int, risk: float, validation_risk: float | None) -> bool:
-        nonlocal stopped
         if bar is not None:
             bar.show(round, risk, validation_risk)
-        for callback in callbacks:
-            stopped = bool(callback(round, risk, validation_risk)) or stopped
-        return stopped
+        answers = [callback(round, risk, validation_risk) for callback in callbacks]  # all are to be called
+        return any(answers)
 
     try:
         yield news

@@ -132,9 +132,7 @@ def assert_valid(record: ModelRecord) -> None:
     if record.classes is not None:
         assert n_outputs == {2: 1}.get(len(record.classes), len(record.classes))
         assert len(set(record.classes.tolist())) == len(record.classes) >= 2
-        assert all(
-            type(label) in (str, bool, int, float) and label == label for label in record.classes.tolist()
-        )
+        assert all(type(label) in (str, bool, int, float) and label == label for label in record.classes.tolist())
     if record.feature_names is not None:
         assert len(set(record.feature_names)) == record.n_features == len(record.feature_names)
         assert all(type(name) is str for name in record.feature_names)

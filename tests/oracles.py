@@ -92,9 +92,7 @@ def box_solution(
     return _optimum("linf", H, y, lam, weight, fit_intercept, found.x)
 
 
-def _weighted(
-    H: ArrayLike, y: ArrayLike, weight: ArrayLike | None, fit_intercept: bool
-) -> tuple[Floats, Floats]:
+def _weighted(H: ArrayLike, y: ArrayLike, weight: ArrayLike | None, fit_intercept: bool) -> tuple[Floats, Floats]:
     """Matrix and labels whose plain sum of squares is the (centred) risk."""
     rows = training_rows(H, y, weight, fit_intercept)
     root = np.sqrt(rows.p)

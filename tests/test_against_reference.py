@@ -85,9 +85,7 @@ def penalty_options(penalty, lam):
 
 def assert_same(found, H, y, weight, **options):
     """The result and its history are the reference's along the same voters."""
-    known = reference_boost(
-        H, y, weight, **options, follow=found.history["voter"], follow_best=found.n_rounds
-    )
+    known = reference_boost(H, y, weight, **options, follow=found.history["voter"], follow_best=found.n_rounds)
     assume(not known.fragile)
     close = {"rtol": 1e-8, "atol": 1e-9}
     assert found.history.keys() == known.history.keys()
@@ -154,9 +152,7 @@ def test_moments_of_stumps_are_those_of_their_outputs(data):
     stumps = candidate_stumps(X, weight, thresholds="all", n_levels={X.shape[1] - 1: N_LEVELS})
     feature, kind, threshold = stumps.describe(np.arange(stumps.n_voters))
     real = feature < X.shape[1] - 1
-    assert [feature[real].tolist(), kind[real].tolist(), threshold[real].tolist()] == list(
-        all_stumps(X[:, :-1])
-    )
+    assert [feature[real].tolist(), kind[real].tolist(), threshold[real].tolist()] == list(all_stumps(X[:, :-1]))
     assume(stumps.n_voters > 0)
 
     H = outputs(stumps, X)
@@ -201,9 +197,7 @@ def test_stumps_of_a_table(penalty, mode, fit_intercept, data):
         validation=held_out and moments(*held_out),
     )
     validation = held_out and (outputs(stumps, held_out[0]), *held_out[1:])
-    assert_same(
-        found, outputs(stumps, X), y, weight, penalty=penalty, lam=lam, **options, validation=validation
-    )
+    assert_same(found, outputs(stumps, X), y, weight, penalty=penalty, lam=lam, **options, validation=validation)
 
 
 @every_rule
@@ -236,9 +230,7 @@ def test_the_scale_of_the_weights_does_not_matter(scale):
         moments = stump_moments(stumps, stumps.code(X), y, weight)
         return quadboost.boost(moments, max_rounds=20, fit_intercept=True).weight
 
-    np.testing.assert_allclose(
-        weights_of_voters(scale * weight), weights_of_voters(weight), rtol=0, atol=1e-10
-    )
+    np.testing.assert_allclose(weights_of_voters(scale * weight), weights_of_voters(weight), rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("reweight_every", [None, 4], ids=["no sweeps", "sweeps"])

@@ -946,3 +946,19 @@ def test_cross_validation_says_what_it_chose(run, tmp_path):
         ("--cv", 5, "--validation", 0.2): "--cv and --validation",
     }.items():
         assert wrong in run("train", "--example", "breast_cancer", "-o", "n.h5", *more).refused()
+
+
+def test_model_and_summary_appear_together_or_not_at_all(run, tmp_path):
+    run("train", "--example", "iris", "-o", "m.h5", "--max-rounds", 3).ok()
+    before = (tmp_path / "m.h5").read_bytes()
+    run("train", "--example", "iris", "-o", "m.h5", "--max-rounds", 9, "--json", "/dev/full").refused()
+    assert (tmp_path / "m.h5").read_bytes() == before
+
+
+def test_the_ending_of_a_name_decides_and_not_what_stands_before(run, tmp_path):
+    run("train", "--example", "iris", "-o", "m.h5", "--max-rounds", 3).ok()
+    names = quadboost.load(tmp_path / "m.h5").feature_names
+    (tmp_path / "t.csv").write_text(",".join(names) + "\n1,2,3,4\n")
+    (tmp_path / "dir.tsv").mkdir()
+    run("predict", "m.h5", "t.csv", "--proba", "-o", "dir.tsv/out.csv").ok()
+    assert "\t" not in (tmp_path / "dir.tsv" / "out.csv").read_text()

@@ -654,3 +654,24 @@ def test_a_step_before_in_a_pipeline_may_make_a_frame():
     assert pipeline[-1].feature_names_in_.tolist() == list("abcdefgh")
     buffer = io.BytesIO()
     joblib.dump(pipeline[-1], buffer)
+
+
+def test_a_callback_stops_each_of_several_outputs_by_itself():
+    labels = np.digitize(REAL, [-1, 1])
+    model = QuadBoostClassifier(
+        penalty="l2", max_rounds=50, callbacks=[lambda round, risk, _: round >= 20], callback_every=5
+    ).fit(X, labels)
+    assert model.n_rounds_ == [20, 20, 20]
+
+
+@pytest.mark.parametrize("make", [lambda y: y.astype("datetime64[D]"), lambda y: y.astype(np.longdouble)])
+def test_labels_that_no_file_could_hold_are_refused_before_the_fit(make):
+    with pytest.raises(ValueError, match=r"make them text, with y.astype\(str\)"):
+        QuadBoostClassifier().fit(X, make((REAL > 0).astype(int)))
+
+
+def test_labels_in_an_object_array():
+    known = QuadBoostClassifier(**OPTIONS).fit(X, (REAL > 0).astype(int))
+    assert_same_model(QuadBoostClassifier(**OPTIONS).fit(X, (REAL > 0).astype(int).astype(object)), known)
+    with pytest.raises(ValueError, match=r"labels of different types \(int, str\)"):
+        QuadBoostClassifier().fit(X, np.array([1, "a"] * (M // 2), dtype=object))

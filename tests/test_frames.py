@@ -122,9 +122,7 @@ NUMBER_COLUMNS = {
     "pandas object NA": pd.Series([np.int64(1), pd.NA, Decimal(3)], dtype=object),
     "pandas arrow int": pd.Series([1, None, 3], dtype=pd.ArrowDtype(pa.int32())),
     "pandas arrow double": pd.Series([1, None, 3], dtype=pd.ArrowDtype(pa.float64())),
-    "pandas arrow decimal": pd.Series(
-        [Decimal(1), None, Decimal(3)], dtype=pd.ArrowDtype(pa.decimal128(5, 2))
-    ),
+    "pandas arrow decimal": pd.Series([Decimal(1), None, Decimal(3)], dtype=pd.ArrowDtype(pa.decimal128(5, 2))),
     "polars Int64": pl.Series([1, None, 3]),
     "polars Float32": pl.Series([1, None, 3], dtype=pl.Float32),
     "polars Float64": pl.Series([1.0, NAN, 3.0]),
@@ -157,9 +155,7 @@ TEXT_COLUMNS = {
     "pandas object": pd.Series(["b", None, "a", "b"], dtype=object),
     "pandas object nan": pd.Series(["b", NAN, "a", np.str_("b")], dtype=object),
     "pandas category": pd.Series(["b", None, "a", "b"], dtype="category"),
-    "pandas ordered": pd.Series(
-        pd.Categorical(["b", None, "a", "b"], categories=["z", "b", "a"], ordered=True)
-    ),
+    "pandas ordered": pd.Series(pd.Categorical(["b", None, "a", "b"], categories=["z", "b", "a"], ordered=True)),
     "pandas arrow string": pd.Series(["b", None, "a", "b"], dtype=pd.ArrowDtype(pa.string())),
     "pandas arrow dictionary": pd.Series(
         ["b", None, "a", "b"], dtype=pd.ArrowDtype(pa.dictionary(pa.int8(), pa.string()))
@@ -170,9 +166,7 @@ TEXT_COLUMNS = {
     "polars Object": pl.Series(["b", None, "a", "b"], dtype=pl.Object),
     "arrow string": pa.array(["b", None, "a", "b"]),
     "arrow large_string": pa.array(["b", None, "a", "b"], pa.large_string()),
-    "arrow dictionary": pa.DictionaryArray.from_arrays(
-        pa.array([1, None, 2, 1], pa.uint8()), ["z", "b", "a"]
-    ),
+    "arrow dictionary": pa.DictionaryArray.from_arrays(pa.array([1, None, 2, 1], pa.uint8()), ["z", "b", "a"]),
     "arrow dictionary with repeats": pa.DictionaryArray.from_arrays([0, 1, 3, 2], ["b", None, "b", "a"]),
     "arrow chunks": pa.chunked_array(
         [pa.array(["b", None]).dictionary_encode(), pa.array(["a", "b"]).dictionary_encode()]
@@ -240,9 +234,7 @@ def test_columns_of_text_are_categories(column):
 
 @parametrized(TEXT_COLUMNS)
 def test_columns_of_text_that_are_not_declared_are_refused(column):
-    with pytest.raises(
-        ValueError, match=r"Column 'x' holds text, such as '[ab]'; .* categorical_features=\['x'\]"
-    ):
+    with pytest.raises(ValueError, match=r"Column 'x' holds text, such as '[ab]'; .* categorical_features=\['x'\]"):
         learn_schema(table({"x": column}), categorical_features=None)
 
 
@@ -331,9 +323,7 @@ def test_the_same_data_gives_the_same_schema_and_matrix_whatever_brings_it(rows)
                 "f": pd.Series(flag, dtype="boolean"),
             }
         ),
-        pl.DataFrame(
-            {"n": number, "t": text, "f": flag}, schema={"n": pl.Float64, "t": pl.String, "f": pl.Boolean}
-        ),
+        pl.DataFrame({"n": number, "t": text, "f": flag}, schema={"n": pl.Float64, "t": pl.String, "f": pl.Boolean}),
         pa.table(
             {
                 "n": pa.array(number, pa.float64()),
@@ -499,18 +489,14 @@ def test_declaring_names_of_an_array_is_refused():
 
 def test_text_beside_numbers_is_neither_unless_declared():
     X = pd.DataFrame({"x": [1, "a", None]})
-    with pytest.raises(
-        ValueError, match=r"Column 'x' holds text, such as 'a'; .*categorical_features=\['x'\]"
-    ):
+    with pytest.raises(ValueError, match=r"Column 'x' holds text, such as 'a'; .*categorical_features=\['x'\]"):
         learn_schema(X)
     assert levels(X, categorical_features=["x"]) == [[1], ["a"]]
 
 
 @pytest.mark.parametrize("X", [[[1, "red"]], np.array([[1, "red"]], dtype=object)])
 def test_text_in_an_array_is_refused_unless_declared(X):
-    with pytest.raises(
-        ValueError, match=r"Column 1 holds text, such as 'red'; .*\[1\], or pass a DataFrame$"
-    ):
+    with pytest.raises(ValueError, match=r"Column 1 holds text, such as 'red'; .*\[1\], or pass a DataFrame$"):
         learn_schema(X)
 
 
@@ -544,9 +530,7 @@ def test_missing_columns_are_all_named(make):
 def test_extra_columns_are_refused_or_ignored_on_demand(make):
     X = make({"z": ["text"], "a": [1.0], "y": [2.0]})
     schema = numbers_schema(1, ("a",))
-    with pytest.raises(
-        ValueError, match="X has columns that this model was not trained on: 'z', 'y'; leave them out"
-    ):
+    with pytest.raises(ValueError, match="X has columns that this model was not trained on: 'z', 'y'; leave them out"):
         to_matrix(X, schema)
     assert same(to_matrix(X, schema, allow_extra=True), [[1]])
 
@@ -561,9 +545,7 @@ def test_long_lists_of_names_are_cut():
 def test_without_names_the_count_must_match(X):
     with pytest.raises(ValueError, match=r"^X has 3 features, but Est is expecting 4 features as input$"):
         to_matrix(X, numbers_schema(4, ("a", "b", "c", "d")), owner="Est")
-    with pytest.raises(
-        ValueError, match=r"^X has 3 features, but this model is expecting 2 features as input$"
-    ):
+    with pytest.raises(ValueError, match=r"^X has 3 features, but this model is expecting 2 features as input$"):
         to_matrix(X, numbers_schema(2))
 
 
@@ -582,9 +564,7 @@ def test_names_that_are_not_strings_are_none(columns):
 
 
 def test_names_of_which_only_some_are_strings_are_refused():
-    with pytest.raises(
-        TypeError, match=r"only supported if all .* string names, but X also has 1; use X.columns"
-    ):
+    with pytest.raises(TypeError, match=r"only supported if all .* string names, but X also has 1; use X.columns"):
         learn_schema(pd.DataFrame({"a": [1], 1: [2]}))
 
 
@@ -705,9 +685,7 @@ def test_values_that_are_neither_text_nor_numbers_are_refused(X, value, declared
     ],
 )
 def test_text_where_numbers_were_trained_is_refused(X):
-    with pytest.raises(
-        ValueError, match="Column 'x' holds text, such as 'old'; Est was trained on numbers there"
-    ):
+    with pytest.raises(ValueError, match="Column 'x' holds text, such as 'old'; Est was trained on numbers there"):
         to_matrix(X, numbers_schema(1, ("x",)), owner="Est")
 
 

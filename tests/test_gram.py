@@ -79,9 +79,7 @@ def test_columns_with_real_weights_are_close_and_do_not_depend_on_what_was_asked
     np.testing.assert_array_equal(found, found.T)
     order = np.random.default_rng(0).permutation(moments.n_voters)
     for cache_bytes in (1, 1 << 30):
-        np.testing.assert_array_equal(
-            columns(problem("all", weight, cache_bytes=cache_bytes)[0], order), found
-        )
+        np.testing.assert_array_equal(columns(problem("all", weight, cache_bytes=cache_bytes)[0], order), found)
 
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])

@@ -73,9 +73,7 @@ def test_the_file_of_format_1_predicts_what_it_predicted() -> None:
         ],
         dtype=object,
     )
-    assert ensemble.decision_function(X).tolist() == pytest.approx(
-        [0.1625, -0.2875, -0.1875, -0.9125], rel=1e-14
-    )
+    assert ensemble.decision_function(X).tolist() == pytest.approx([0.1625, -0.2875, -0.1875, -0.9125], rel=1e-14)
     assert ensemble.predict(X).tolist() == ["ouï ✓", "non", "non", "non"]
 
 
@@ -202,9 +200,7 @@ def test_a_huge_file_is_not_read(path: Path) -> None:
 
 def test_a_newer_format_says_which_version_to_use(path: Path) -> None:
     data = model_file._pack(*to_parts(example()), "7.1.0")
-    message = (
-        "it has format 2 and was written by quadboost '7.1.0'; this version reads format 1: use that version"
-    )
+    message = "it has format 2 and was written by quadboost '7.1.0'; this version reads format 1: use that version"
     refused(path, signed(data[:16] + struct.pack("<Q", 2) + data[24:]), message)
     # What follows the first five fields may be anything in a newer format.
     refused(path, signed(data[:16] + struct.pack("<Q", 99) + data[24:96] + b"new" * 200), "it has format 99")
@@ -364,8 +360,7 @@ def test_metadata_beyond_the_limit_is_refused(path: Path, monkeypatch: pytest.Mo
 
 def fuzz(directory: Path, n_files: int, seed: int) -> None:
     workers = [
-        start_python(directory, str(TESTS / "fuzz_model_file.py"), directory, seed + k, n_files // 2)
-        for k in (0, 1)
+        start_python(directory, str(TESTS / "fuzz_model_file.py"), directory, seed + k, n_files // 2) for k in (0, 1)
     ]
     for worker in workers:
         out, errors = worker.communicate(timeout=600)

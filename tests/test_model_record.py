@@ -295,9 +295,7 @@ def test_metadata_that_is_not_plain_json_is_refused(text: bytes, message: str, t
 
 def test_metadata_of_another_json_writer_is_read(tmp_path: Path) -> None:
     path = tmp_path / "model.h5"
-    path.write_bytes(
-        with_metadata(example(), json.dumps(json.loads(good_text()), indent=4, sort_keys=True).encode())
-    )
+    path.write_bytes(with_metadata(example(), json.dumps(json.loads(good_text()), indent=4, sort_keys=True).encode()))
     assert bits(replace(read_model(path), info={})) == bits(replace(example(), info={}))
 
 

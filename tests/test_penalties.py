@@ -22,9 +22,7 @@ PENALTIES = [
 every_penalty = pytest.mark.parametrize(("penalty", "name", "lam"), PENALTIES)
 
 # Edges on both sides of lambda and of the bound, and zero; voters that abstain or are centred.
-Z, ETA = (
-    a.ravel() for a in np.meshgrid([-1.5, -0.31, -0.3, -0.1, 0.0, 0.02, 0.2, 0.7, 1.0], [0.05, 0.4, 1.0])
-)
+Z, ETA = (a.ravel() for a in np.meshgrid([-1.5, -0.31, -0.3, -0.1, 0.0, 0.02, 0.2, 0.7, 1.0], [0.05, 0.4, 1.0]))
 
 
 def part_of_objective(penalty, x, z, eta):
@@ -47,9 +45,7 @@ def test_weight_minimises_the_objective_over_one_weight(penalty, name, lam):
 
 @every_penalty
 def test_decrease_is_what_the_objective_loses(penalty, name, lam):
-    for z, eta, weight, decrease in zip(
-        Z, ETA, penalty.weight(Z, ETA), penalty.decrease(Z, ETA), strict=True
-    ):
+    for z, eta, weight, decrease in zip(Z, ETA, penalty.weight(Z, ETA), penalty.decrease(Z, ETA), strict=True):
         lost = part_of_objective(penalty, 0.0, z, eta) - part_of_objective(penalty, weight, z, eta)
         assert decrease == pytest.approx(lost, abs=1e-12)
 
@@ -109,9 +105,7 @@ def test_gap_bounds_the_distance_to_the_optimum_and_closes(penalty, name, lam, f
     moments = quadboost.moments_from_matrix(H, y)
     best = OPTIMUM[name](H, y, lam, None, fit_intercept).objective
     for max_rounds in (1, 2, 5, 10, 20, 100_000):
-        found = quadboost.boost(
-            moments, penalty, tol=1e-12, max_rounds=max_rounds, fit_intercept=fit_intercept
-        )
+        found = quadboost.boost(moments, penalty, tol=1e-12, max_rounds=max_rounds, fit_intercept=fit_intercept)
         assert found.dual_gap >= found.objective - best - 1e-13
     assert found.dual_gap < 1e-9
 

@@ -58,13 +58,16 @@ def train(arguments: Namespace) -> None:
     certificate: Certificate | None = certify(ensemble, examples.X, examples.y) if arguments.bound else None
     if certificate is not None:
         ensemble.info["bounds"] = certificate.as_dict()
-    ensemble.save(arguments.output)
     classes = None if ensemble.classes is None else ensemble.classes.tolist()
-    if arguments.json is not None:
+    if arguments.json is None:
+        ensemble.save(arguments.output)
+    else:
         whole = {"quadboost": __version__, "model": arguments.output, "classes": classes, **summary}
         whole |= {"bounds": ensemble.info["bounds"]} if arguments.bound else {}
         with whole_file(arguments.json) as file:
             file.write(json.dumps(whole, indent=2).encode() + b"\n")
+            file.flush()
+            ensemble.save(arguments.output)  # within: both appear, or neither
     if not arguments.quiet:
         _print(_in_words(summary, classes, arguments.output))
         if certificate is not None:

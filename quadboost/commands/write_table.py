@@ -42,7 +42,7 @@ def table_writer(path: str, schema: Any) -> Iterator[Callable[[Table], None]]:
         if name.endswith(".gz"):
             # Without name and time, so that the same predictions are the same bytes.
             file = stack.enter_context(gzip.GzipFile("", "wb", fileobj=file, mtime=0))
-        delimiter = "\t" if ".tsv" in name else ","
+        delimiter = "\t" if name.endswith((".tsv", ".tsv.gz")) else ","
         _write_lines(file, [to_arrow(np.array([name], dtype=object)) for name in schema.names], delimiter)
         yield lambda table: _write_lines(file, map(_as_text, table.columns, table.column_names), delimiter)
 
