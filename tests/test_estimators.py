@@ -6,7 +6,6 @@ import inspect
 import io
 import json
 import pickle
-import time
 import tracemalloc
 
 import joblib
@@ -530,23 +529,6 @@ def test_ten_classes_share_their_gram_columns(monkeypatch):
     assert sum(model.n_rounds_) > 2_000
     assert len(made) == len(set(made))  # no column was made for a second class again
     assert set(made) <= set(np.concatenate([history["voter"] for history in model.history_]).tolist())
-
-
-@pytest.mark.slow
-def test_ten_classes_cost_at_most_three_times_one():
-    data, label = load_digits(return_X_y=True)
-
-    def seconds(y):
-        """Of this process alone, and the least of several: other processes do not count."""
-        taken = []
-        for _ in range(7):
-            start = time.process_time()
-            QuadBoostClassifier(max_rounds=1_000, n_jobs=1).fit(data, y)
-            taken.append(time.process_time() - start)
-        return min(taken)
-
-    one = np.mean([seconds(label == c) for c in range(10)])
-    assert seconds(label) <= 3 * one
 
 
 @pytest.mark.parametrize(("load", "least"), [(load_iris, 0.9), (load_wine, 0.93), (load_digits, 0.9)])

@@ -199,7 +199,7 @@ def test_a_file_that_libhdf5_would_not_read_never_takes_the_place_of_the_old_one
         return structure(datasets, userblock).replace(b"SNOD", b"SNOT")
 
     monkeypatch.setattr(model_file, "structure", shifted)  # our own reader would not see it
-    with pytest.raises(OSError):
+    with pytest.raises(OSError, match="did not read back"):
         write_model(path, example())
     assert path.read_bytes() == before
     assert os.listdir(path.parent) == [path.name]
