@@ -157,6 +157,7 @@ def test_draws_that_mean_nothing_are_refused(draws):
 
 
 @pytest.mark.slow
-def test_a_hundred_draws_of_many_rows_take_seconds():
+def test_many_rows_have_a_small_complexity():
     X = np.random.default_rng(0).normal(size=(100_000, 30))
-    rademacher_complexity(X, draws=100)
+    found = rademacher_complexity(X, draws=100)
+    assert 0.005 < found.value < found.massart < 0.02
