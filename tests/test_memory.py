@@ -18,11 +18,11 @@ score = {score}
 y = (score + 0.5 * np.std(score) * rng.normal(size={m}) > 0).astype(int)
 QuadBoostClassifier(max_rounds=5).fit(X[:500], y[:500])  # what is imported late
 options = dict({options})
-estimate = estimate_memory(X, y, **options)
 open("/proc/self/clear_refs", "w").write("5")  # the peak counts from here
 before = kilobytes("VmRSS")
 QuadBoostClassifier(random_state=0, **options).fit(X, y)
-print(estimate, 1024 * (kilobytes("VmHWM") - before))
+taken = 1024 * (kilobytes("VmHWM") - before)
+print(estimate_memory(X, y, **options), taken)
 """
 FEW, ALL = "X[:, 0] + np.sin(3 * X[:, 1])", "X.sum(axis=1)"
 
