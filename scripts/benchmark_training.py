@@ -585,7 +585,8 @@ def short_race(
 def measure_memory(job: Job) -> None:
     report, size = job.report, job.size
     cases = [
-        (job.rows[-1], job.d, size.rounds[-1], job.contenders, SPARE_BYTES),
+        # EBM works in processes of its own, which would not be counted.
+        (job.rows[-1], job.d, size.rounds[-1], [name for name in job.contenders if name != "ebm"], SPARE_BYTES),
         (*size.wide, size.wide_rounds, [name for name in job.contenders if name in (OURS, *WIDE_PEERS)], 0.0),
     ]
     report.section(
