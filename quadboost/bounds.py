@@ -316,8 +316,11 @@ def certify(
     _check_delta(delta)
     ensemble = _classifier_ensemble(model)
     n_test, errors, held_out = 0, 0, None
+    if (X_test is None) != (y_test is None):
+        raise ValueError("give both X_test and y_test, or neither")
     if X_test is not None:
-        wrong = ensemble.predict(X_test, n_jobs=n_jobs) != _labels(y_test, "y_test")
+        predicted = ensemble.predict(X_test, n_jobs=n_jobs)
+        wrong = predicted != _known_labels(ensemble, y_test, len(predicted), "_test")
         n_test, errors = len(wrong), int(np.count_nonzero(wrong))
         held_out = held_out_bound(errors, n_test, delta)
     bounds: tuple[RiskBound, ...] = ()
@@ -419,24 +422,31 @@ def _voter_weights(ensemble: Ensemble) -> np.ndarray:
     return weight[weight != 0]
 
 
-def _labels(y: Any, name: str) -> np.ndarray:
+def _known_labels(ensemble: Ensemble, y: Any, n_rows: int, suffix: str = "") -> np.ndarray:
+    """One label of the model's classes for each row."""
     labels = np.asarray(y)
     if labels.ndim != 1:
-        raise ValueError(f"{name} has shape {labels.shape}; it must hold one label for each row")
+        raise ValueError(f"y{suffix} has shape {labels.shape}; it must hold one label for each row")
+    if len(labels) != n_rows:
+        raise ValueError(f"X{suffix} has {n_rows} rows and y{suffix} has {len(labels)}; give one label for every row")
+    assert ensemble.classes is not None
+    known = np.zeros(n_rows, dtype=bool)
+    for label in ensemble.classes:
+        known |= labels == label
+    if not known.all():
+        unknown = labels[~known].tolist()[0]
+        raise ValueError(
+            f"y{suffix} holds {unknown!r}, which is none of the model's classes {ensemble.classes.tolist()}"
+        )
     return labels
 
 
 def _margins(ensemble: Ensemble, X: Any, y: Any, n_jobs: int | None) -> np.ndarray:
     """y F(x) of every row."""
-    score, labels = ensemble.decision_function(X, n_jobs=n_jobs), _labels(y, "y")
-    if len(score) != len(labels):
-        raise ValueError(f"X has {len(score)} rows and y has {len(labels)}; give one label for every row")
+    score = ensemble.decision_function(X, n_jobs=n_jobs)
+    labels = _known_labels(ensemble, y, len(score))
     assert ensemble.classes is not None
-    negative, positive = labels == ensemble.classes[0], labels == ensemble.classes[1]
-    if not (negative | positive).all():
-        unknown = labels[~(negative | positive)].tolist()[0]
-        raise ValueError(f"y holds {unknown!r}, which is none of the model's classes {ensemble.classes.tolist()}")
-    return np.where(positive, score, -score)
+    return np.where(labels == ensemble.classes[1], score, -score)
 
 
 def _complexity(ensemble: Ensemble, X: Any, draws: int, random_state: Any, n_jobs: int | None) -> Complexity:

@@ -58,8 +58,8 @@ class Options:
     def __post_init__(self) -> None:
         if isinstance(self.reg_lambda, str):
             one_of("reg_lambda", self.reg_lambda, ("auto", "theory"))
-            if self.reg_lambda == "theory":
-                one_of("penalty", self.penalty, ("l1", "l2"))
+            if self.reg_lambda == "theory" and self.penalty not in ("l1", "l2"):
+                raise ValueError(f"reg_lambda='theory' is for the penalties 'l1' and 'l2', not for {self.penalty!r}")
         make_penalty(self.penalty, 0.0 if isinstance(self.reg_lambda, str) else self.reg_lambda, self.alpha_max)
         one_of("mode", self.mode, MODES)
         one_of(

@@ -396,3 +396,17 @@ def test_labels_and_models_that_do_not_fit_are_refused():
 def test_held_out_bound_refuses_impossible_counts(errors, n, delta):
     with pytest.raises(ValueError, match="must"):
         held_out_bound(errors, n, delta)
+
+
+def test_test_rows_are_checked_as_training_rows_are():
+    X, y = noisy_rows(200, 2)
+    model = Ensemble([0], [0.0], [0.5], 0.0, n_features=2, classes=np.array([-1, 1]))
+    for X_test, y_test, wrong in (
+        (X, y[:1], "X_test has 200 rows and y_test has 1"),
+        (X, y + 7, "y_test holds"),
+        (X, y.astype(str), "y_test holds"),
+        (None, y, "give both X_test and y_test"),
+        (X, None, "give both X_test and y_test"),
+    ):
+        with pytest.raises(ValueError, match=wrong):
+            certify(model, X, y, X_test, y_test)
