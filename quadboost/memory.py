@@ -12,7 +12,7 @@ from .moments import DEFAULT_CACHE_BYTES, SHARE_FOR_SORTING
 from .stumps import check_thresholds
 
 SAMPLE_ROWS = 20_000  # looked at for the number of distinct values
-BYTES_PER_ROW = 48  # targets, weights, and their fixed-point forms
+BYTES_PER_ROW = 92  # targets, weights, their fixed-point forms, and the values that are sorted at a time
 BYTES_PER_ROW_AND_OUTPUT = 16
 
 
