@@ -70,6 +70,8 @@ cdef enum:
     BLOCK = 256  # voters per block of a round: its scratch stays in the first-level cache
     VOTERS_FOR_THREADS = 500000  # below which a second thread costs more than it brings
     MOST_PARTS = 64
+    LINE = 16  # counts in a cache line
+    AHEAD = 16  # rows that are fetched before they are counted
 
 
 def openmp_enabled() -> bool:
@@ -80,6 +82,25 @@ def openmp_enabled() -> bool:
 # ---------------------------------------------------------------------------------------------
 # Bins: a feature with k cuts has k + 1 value bins and one more for missing values
 # ---------------------------------------------------------------------------------------------
+
+def copy_columns(
+    const real_t[:, :] X,            # IN  (m, d), any strides
+    Py_ssize_t first,
+    real_t[:, ::1] out,              # OUT (n, m) columns first .. first + n
+):
+    """Columns of X, one after the other."""
+    cdef Py_ssize_t start = 0, last, r, k, m = X.shape[0], n = out.shape[0]
+    with nogil:
+        while start < m:  # a few rows at a time: those of the first column are still at hand for the others
+            last = min(m, start + 64)
+            for r in range(last, min(m, last + 64)):
+                PREFETCH(&X[r, first])
+                PREFETCH(&X[r, first + n - 1])
+            for k in range(n):
+                for r in range(start, last):
+                    out[k, r] = X[r, first + k]
+            start = last
+
 
 def distinct_runs(
     const real_t[::1] values,        # IN  (n) ascending
@@ -134,6 +155,38 @@ cdef Py_ssize_t _furthest_begin(
     return min(begin, end - 1)
 
 
+cdef bint _fits(const int64_t[::1] before, const int64_t[::1] alone, Py_ssize_t n_bins, int64_t most) noexcept nogil:
+    """Whether n_bins are enough when no bin of several values may have more than `most` mass."""
+    cdef Py_ssize_t first = 0, n = before.shape[0] - 1, used = 0
+    while first < n and used <= n_bins:
+        first = _furthest_end(before, alone, first, most)
+        used += 1
+    return used <= n_bins
+
+
+cdef int64_t _least_most(
+    const int64_t[::1] before, const int64_t[::1] alone, Py_ssize_t n_bins, int64_t fair
+) noexcept nogil:
+    """The smallest mass that fits; usually it is near the fair share of a bin."""
+    cdef int64_t low = 0, high = fair, step = 1, middle
+    while not _fits(before, alone, n_bins, high):
+        low = high + 1
+        high += step
+        step *= 2
+    step = 1
+    while high - step >= low and _fits(before, alone, n_bins, high - step):
+        high -= step
+        step *= 2
+    low = max(low, high - step + 1)
+    while low < high:
+        middle = low + (high - low) // 2
+        if _fits(before, alone, n_bins, middle):
+            high = middle
+        else:
+            low = middle + 1
+    return high
+
+
 def quantile_cuts(
     const int64_t[::1] before,       # IN  (n + 1) mass of the values before each value
     const int64_t[::1] alone,        # IN  values that have a bin of their own; n_bins must suffice for that
@@ -146,27 +199,18 @@ def quantile_cuts(
     No bin of several values is heavier than it must be; within that, each takes its fair share of what is left.
     """
     cdef Py_ssize_t n = before.shape[0] - 1, first, end, b = 0, used = 0, a = 0, shared = n_bins - alone.shape[0]
-    cdef int64_t low = 0, high = before[n], most, mass = before[n]
+    cdef int64_t most, mass = before[n]
     cdef double fair
     for first in range(alone.shape[0]):
         mass -= before[alone[first] + 1] - before[alone[first]]
     with nogil:
-        while low < high:  # the smallest bound on the mass of a bin of several values that n_bins can keep
-            most = low + (high - low) // 2
-            first, used = 0, 0
-            while first < n and used <= n_bins:
-                first = _furthest_end(before, alone, first, most)
-                used += 1
-            if used <= n_bins:
-                high = most
-            else:
-                low = most + 1
+        most = _least_most(before, alone, n_bins, mass // max(shared, 1))
         latest[0] = n  # with b bins left, a bin must reach at least as far as latest[b]
         for b in range(n_bins):
-            latest[b + 1] = _furthest_begin(before, alone, latest[b], high) if latest[b] > 0 else 0
+            latest[b + 1] = _furthest_begin(before, alone, latest[b], most) if latest[b] > 0 else 0
         first, b = 0, 0
         while first < n:
-            end = _furthest_end(before, alone, first, high)
+            end = _furthest_end(before, alone, first, most)
             if a < alone.shape[0] and alone[a] == first:
                 a += 1
             else:
@@ -340,27 +384,48 @@ def add_voter_sums(
 # Gram columns
 # ---------------------------------------------------------------------------------------------
 
+cdef inline const code_t* _row_soon(const code_t* codes, Py_ssize_t d, const int32_t* rows, Py_ssize_t i) noexcept nogil:
+    """Row rows[i], while the one that is needed AHEAD rows later, with all of its bytes, is on its way."""
+    cdef const code_t* later = codes + rows[i + AHEAD] * d
+    PREFETCH(later)
+    PREFETCH(later + d - 1)
+    return codes + rows[i] * d
+
+
 cdef void _count_rows(
-    const code_t* codes, Py_ssize_t d, const count_t* mass, const int32_t* rows, const int64_t* bin_start,
+    const code_t* codes, Py_ssize_t d, const count_t* mass, const int32_t* rows, Py_ssize_t n, const int64_t* bin_start,
     const int64_t* features, Py_ssize_t n_features, count_t* bins, Py_ssize_t n_bins,
-    Py_ssize_t first, Py_ssize_t last, Py_ssize_t end,
 ) noexcept nogil:
-    """Count rows[first..last] in the bins of the given features, or of all where `features` is NULL."""
-    cdef Py_ssize_t i, f, k
-    cdef const code_t* row
-    cdef count_t weight
+    """Count rows in the bins of the given features."""
+    cdef Py_ssize_t i = 0, f, k
+    cdef const code_t* r0
+    cdef const code_t* r1
+    cdef const code_t* r2
+    cdef const code_t* r3
+    cdef count_t w0 = 1, w1 = 1, w2 = 1, w3 = 1
+    cdef count_t* own
     memset(bins, 0, n_bins * sizeof(count_t))
-    for i in range(first, last):
-        if i + 16 < end:
-            PREFETCH(codes + rows[i + 16] * d)
-        row = codes + rows[i] * d
-        weight = 1 if mass == NULL else mass[rows[i]]
-        if features == NULL:
-            for f in range(d):
-                bins[bin_start[f] + row[f]] += weight
-        else:
-            for k in range(n_features):
-                bins[bin_start[features[k]] + row[features[k]]] += weight
+    while i + 4 + AHEAD <= n:  # four rows at a time: a feature is looked up once for all
+        r0, r1 = _row_soon(codes, d, rows, i), _row_soon(codes, d, rows, i + 1)
+        r2, r3 = _row_soon(codes, d, rows, i + 2), _row_soon(codes, d, rows, i + 3)
+        if mass != NULL:
+            w0, w1, w2, w3 = mass[rows[i]], mass[rows[i + 1]], mass[rows[i + 2]], mass[rows[i + 3]]
+        for k in range(n_features):
+            f = features[k]
+            own = bins + bin_start[f]
+            own[r0[f]] += w0
+            own[r1[f]] += w1
+            own[r2[f]] += w2
+            own[r3[f]] += w3
+        i += 4
+    while i < n:
+        r0 = codes + rows[i] * d
+        if mass != NULL:
+            w0 = mass[rows[i]]
+        for k in range(n_features):
+            f = features[k]
+            bins[bin_start[f] + r0[f]] += w0
+        i += 1
 
 
 cdef class RowCounter:
@@ -370,7 +435,7 @@ cdef class RowCounter:
     Not to be shared by threads: its scratch memory is its own.
     """
     cdef cnp.ndarray _codes, _mass, _scratch
-    cdef const int64_t[::1] _bin_start, _voter_start
+    cdef const int64_t[::1] _bin_start, _voter_start, _features
     cdef const uint8_t[::1] _is_level
     cdef bint _counts
     cdef int _n_threads
@@ -379,6 +444,7 @@ cdef class RowCounter:
         """`mass` may be None where `counts` is true: every row counts once, in int32; else sums are float64."""
         self._codes, self._mass, self._counts, self._n_threads = codes, mass, counts, n_threads
         self._bin_start, self._voter_start, self._is_level = bin_start, voter_start, is_level
+        self._features = np.arange(codes.shape[1])
         self._scratch = np.empty((n_threads, bin_start[bin_start.shape[0] - 1]), dtype=np.int32 if counts else np.float64)
 
     def add(self, cnp.ndarray rows, int factor, cnp.ndarray column, int n_threads):
@@ -431,11 +497,11 @@ cdef class RowCounter:
 
     cdef void _count(self, const code_t* codes, Py_ssize_t d, const int32_t* rows, Py_ssize_t n, int n_threads) noexcept nogil:
         if self._counts:
-            _count_in_parallel(codes, d, <const int32_t*> NULL, rows, n, &self._bin_start[0],
+            _count_in_parallel(codes, d, <const int32_t*> NULL, rows, n, &self._bin_start[0], &self._features[0],
                                <int32_t*> cnp.PyArray_DATA(self._scratch), self._scratch.shape[1], n_threads)
         else:
             _count_in_parallel(codes, d, <const double*> cnp.PyArray_DATA(self._mass), rows, n, &self._bin_start[0],
-                               <double*> cnp.PyArray_DATA(self._scratch), self._scratch.shape[1], n_threads)
+                               &self._features[0], <double*> cnp.PyArray_DATA(self._scratch), self._scratch.shape[1], n_threads)
 
 
 cdef void _tabulate(
@@ -448,14 +514,25 @@ cdef void _tabulate(
         first = bin_end[b - 1] if b > 0 else 0
         last = bin_end[b]
         if size == 1:
-            _count_rows(<const uint8_t*> codes, d, mass, rows, bin_start, chosen, n, table + b * n_bins, n_bins,
-                        first, last, last)
+            _count_rows(<const uint8_t*> codes, d, mass, rows + first, last - first, bin_start, chosen, n,
+                        table + b * n_bins, n_bins)
         elif size == 2:
-            _count_rows(<const uint16_t*> codes, d, mass, rows, bin_start, chosen, n, table + b * n_bins, n_bins,
-                        first, last, last)
+            _count_rows(<const uint16_t*> codes, d, mass, rows + first, last - first, bin_start, chosen, n,
+                        table + b * n_bins, n_bins)
         else:
-            _count_rows(<const uint32_t*> codes, d, mass, rows, bin_start, chosen, n, table + b * n_bins, n_bins,
-                        first, last, last)
+            _count_rows(<const uint32_t*> codes, d, mass, rows + first, last - first, bin_start, chosen, n,
+                        table + b * n_bins, n_bins)
+
+
+cdef void _copy_transposed(
+    const count_t[:, ::1] of_g, Py_ssize_t first_f, Py_ssize_t first_g, count_t[:, ::1] of_f, Py_ssize_t start
+) noexcept nogil:
+    cdef Py_ssize_t a, b, n_g = of_g.shape[0], end = min(of_f.shape[0], start + LINE)
+    cdef count_t above
+    for b in range(n_g):
+        for a in range(start, end):
+            above = of_g[b - 1, first_f + a] if 0 < b < n_g - 1 else 0
+            of_f[a, first_g + b] = of_g[b, first_f + a] - above
 
 
 def copy_transposed(
@@ -463,41 +540,40 @@ def copy_transposed(
     Py_ssize_t first_f,              # IN  where the bins of f begin
     Py_ssize_t first_g,              # IN  where the bins of g begin
     count_t[:, ::1] of_f,            # OUT (bins of f, all bins) sums: the columns of g are written
+    int n_threads,
 ):
     """The joint counts of f and g from those of g and f."""
-    cdef Py_ssize_t a, b, start, end, n_f = of_f.shape[0], n_g = of_g.shape[0]
-    cdef count_t above
-    with nogil:
-        start = 0
-        while start < n_f:
-            end = min(n_f, start + 16)  # of one cache line each, row by row
-            for b in range(n_g):
-                for a in range(start, end):
-                    above = of_g[b - 1, first_f + a] if 0 < b < n_g - 1 else 0
-                    of_f[a, first_g + b] = of_g[b, first_f + a] - above
-            start = end
+    cdef Py_ssize_t k, n_lines = (of_f.shape[0] + LINE - 1) // LINE
+    for k in prange(n_lines, nogil=True, schedule="static", num_threads=n_threads):
+        _copy_transposed(of_g, first_f, first_g, of_f, k * LINE)
 
 
-def run_down(count_t[:, ::1] table):
-    """Make the sums of all bins but the last, which is for missing values, running sums."""
+cdef void _run_down(count_t[:, ::1] table, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
     cdef Py_ssize_t b, i
-    with nogil:
-        for b in range(1, table.shape[0] - 1):
-            for i in range(table.shape[1]):
-                table[b, i] += table[b - 1, i]
+    for b in range(1, table.shape[0] - 1):
+        for i in range(first, last):
+            table[b, i] += table[b - 1, i]
+
+
+def run_down(count_t[:, ::1] table, int n_threads):
+    """Make the sums of all bins but the last, which is for missing values, running sums."""
+    cdef Py_ssize_t t, n = table.shape[1]
+    for t in prange(n_threads, nogil=True, schedule="static", num_threads=n_threads):
+        _run_down(table, t * n // n_threads, (t + 1) * n // n_threads)
 
 
 cdef void _count_in_parallel(
     const code_t* codes, Py_ssize_t d, const count_t* mass, const int32_t* rows, Py_ssize_t n, const int64_t* bin_start,
-    count_t* bins, Py_ssize_t n_bins, int n_threads,
+    const int64_t* features, count_t* bins, Py_ssize_t n_bins, int n_threads,
 ) noexcept nogil:
-    cdef Py_ssize_t t, b
+    cdef Py_ssize_t t, b, first
     if n_threads == 1:
-        _count_rows(codes, d, mass, rows, bin_start, NULL, 0, bins, n_bins, 0, n, n)
+        _count_rows(codes, d, mass, rows, n, bin_start, features, d, bins, n_bins)
         return
     for t in prange(n_threads, schedule="static", num_threads=n_threads):
-        _count_rows(codes, d, mass, rows, bin_start, NULL, 0, bins + t * n_bins, n_bins,
-                    t * n // n_threads, (t + 1) * n // n_threads, n)
+        first = t * n // n_threads
+        _count_rows(codes, d, mass, rows + first, (t + 1) * n // n_threads - first, bin_start, features, d,
+                    bins + t * n_bins, n_bins)
     for t in range(1, n_threads):
         for b in range(n_bins):
             bins[b] += bins[t * n_bins + b]

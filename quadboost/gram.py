@@ -19,7 +19,8 @@ from .stumps import Stumps
 from .voters import LEVEL, MISSING
 
 COUNTS_LIMIT = 1 << 30  # rows, up to which counts and their doubles fit in 32 bits
-CELLS_FOR_THREADS = 1_000_000  # codes counted, below which a second thread costs more than it brings
+CELLS_FOR_THREADS = 100_000  # codes counted, below which a second thread costs more than it brings
+ROWS_FOR_THREADS = 50_000  # the same of rows sorted
 
 TABLE_PAYS = 4  # codes per cell of a table of joint counts, from which it is worth its memory
 
@@ -190,7 +191,7 @@ class StumpGram:
         if len(self._kept) >= self._most_kept:
             self._kept.popitem(last=False)
         m, n_bins = len(self.codes), int(self.stumps.n_cuts[feature]) + 2
-        n_threads = 1 if m < CELLS_FOR_THREADS else self.n_threads
+        n_threads = 1 if m < ROWS_FOR_THREADS else self.n_threads
         order, bin_end = np.empty(m, dtype=np.int32), np.empty(n_bins, dtype=np.int64)
         count, own = np.empty((n_threads, n_bins), dtype=np.int64), np.empty(m, dtype=self.codes.dtype)
         _core.sort_rows(self.codes, feature, count, own, bin_end, order, n_threads)
@@ -212,8 +213,8 @@ class StumpGram:
         new = np.setdiff1d(np.arange(self.stumps.n_features), list(known))
         self._counter.tabulate(order, bin_end, new, table, self.n_threads)
         for g, of_g in known.items():
-            _core.copy_transposed(of_g, start[feature], start[g], table)
-        _core.run_down(table)
+            _core.copy_transposed(of_g, start[feature], start[g], table, self.n_threads)
+        _core.run_down(table, self.n_threads)
         return table
 
 

@@ -19,6 +19,7 @@ from . import _core
 from .bins import BinIndex, bin_index, starts
 from .checks import at_least, one_of
 from .exact import fixed_point
+from .threads import in_threads
 from .voters import LEVEL, MISSING, THRESHOLD
 
 CODES_IN_A_BYTE = 256
@@ -153,16 +154,12 @@ def candidate_stumps(
     n_levels : mapping from feature to its number of levels, optional
         The categorical features.
     """
-    from joblib import Parallel, delayed
-
     check_thresholds(thresholds, spacing)
     # However light a row is beside the others, it counts for something.
     mass = None if weight is None else np.maximum(fixed_point(np.ones(len(weight)), weight)[0], 1)
     n_levels = n_levels or {}
     groups = range(0, X.shape[1], FEATURES_TOGETHER)
-    by_group = Parallel(n_jobs=n_threads, prefer="threads")(
-        delayed(_cuts_of_group)(X, first, mass, thresholds, spacing, n_levels) for first in groups
-    )
+    by_group = in_threads(lambda f: _cuts_of_group(X, f, mass, thresholds, spacing, n_levels), groups, n_threads)
     chosen = [cuts for group in by_group for cuts in group]
     return Stumps(
         cuts=[cuts for cuts, _ in chosen],
@@ -184,7 +181,8 @@ def _cuts_of_group(
     X: np.ndarray, first: int, mass: np.ndarray | None, thresholds: int | str, spacing: str, n_levels: Mapping[int, int]
 ) -> list[tuple[np.ndarray, bool]]:
     """Cuts of a few features, together: neighbours in a row-major X are in the same cache lines."""
-    columns = np.ascontiguousarray(X[:, first : first + FEATURES_TOGETHER].T)
+    columns = np.empty((min(FEATURES_TOGETHER, X.shape[1] - first), len(X)), dtype=X.dtype)
+    _core.copy_columns(X, first, columns)
     return [
         _cuts_of_feature(first + i, column, mass, thresholds, spacing, n_levels.get(first + i))
         for i, column in enumerate(columns)
@@ -199,7 +197,9 @@ def _cuts_of_feature(
     spacing: str,
     n_levels: int | None,
 ) -> tuple[np.ndarray, bool]:
-    values = np.sort(column)  # NaN last
+    order = None if mass is None else np.argsort(column, kind="stable")
+    values = column
+    values.sort()  # NaN last
     n_present = int(np.searchsorted(values, np.nan))
     missing = n_present < len(values)
     if n_present == 0:
@@ -218,11 +218,10 @@ def _cuts_of_feature(
     most = n_distinct if thresholds == "all" else int(thresholds) - (missing and thresholds == CODES_IN_A_BYTE - 1)
     if n_distinct - 1 <= most:
         last = np.arange(n_distinct - 1)
-    elif mass is None:
+    elif mass is None or order is None:
         last = _quantile_bins(before, most + 1)
     else:
-        order = np.argsort(column, kind="stable")[:n_present]
-        last = _quantile_bins(np.append(0, np.cumsum(mass[order]))[before], most + 1)
+        last = _quantile_bins(np.append(0, np.cumsum(mass[order[:n_present]]))[before], most + 1)
     return _midpoints(values[before[last + 1] - 1].astype(float), values[before[last + 1]].astype(float)), missing
 
 

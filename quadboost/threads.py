@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from numbers import Integral
-from typing import Any
+from typing import Any, TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 def available_threads() -> int:
@@ -38,3 +43,14 @@ def resolve_threads(n_jobs: Any) -> int:
         raise ValueError(f"n_jobs={n_jobs!r} must be a whole number of threads, or -1 for every core")
     n_jobs = int(n_jobs)
     return n_jobs if n_jobs > 0 else max(1, available_threads() + 1 + n_jobs)
+
+
+def in_threads(function: Callable[[Item], Result], items: Iterable[Item], n_threads: int) -> list[Result]:
+    """What the function makes of each item; it should spend its time in code that lets other threads run."""
+    if n_threads == 1:
+        return [function(item) for item in items]
+    pool = ThreadPoolExecutor(n_threads)
+    try:
+        return list(pool.map(function, items))
+    finally:
+        pool.shutdown(cancel_futures=True)  # on Ctrl-C, what was not begun is left
