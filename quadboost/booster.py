@@ -20,6 +20,7 @@ from .penalties import Penalty, make_penalty
 
 REFRESH_EVERY = 10_000  # rounds, after which edges are computed anew: rounding would pile up
 VOTERS_AT_A_TIME = 30_000_000  # voters rated between two chances to interrupt
+LEAST_PATIENCE = 50  # rounds between two looks at the validation risks, at least: a look has its price
 LEAST_TOL = 1e-15  # below this a decrease is rounding
 LEAST_ETA = 1e-12  # a voter whose centred second moment is smaller, relatively, is constant
 EDGE, WEIGHT, TOTAL, RISK, OBJECTIVE, VALIDATION_RISK = range(6)  # columns of the kernel's log
@@ -356,6 +357,8 @@ class _Run:
         deadline = np.inf if schedule.max_seconds is None else time.monotonic() + schedule.max_seconds
         floor = max(schedule.tol, LEAST_TOL) ** 2 * self.train.first_risk
         at_a_time = max(1, VOTERS_AT_A_TIME // max(1, len(self.weight)))
+        if self.validation is not None:  # rounds after the last that counts would be in vain
+            at_a_time = min(at_a_time, max(schedule.patience, LEAST_PATIENCE))
         while not self.stop_reason:
             until = min(schedule.next_pause(self.n_rounds), self.n_rounds + at_a_time)
             if not self._rounds(until, floor, deadline):

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -159,7 +161,18 @@ def candidate_stumps(
     mass = None if weight is None else np.maximum(fixed_point(np.ones(len(weight)), weight)[0], 1)
     n_levels = n_levels or {}
     groups = range(0, X.shape[1], FEATURES_TOGETHER)
-    by_group = in_threads(lambda f: _cuts_of_group(X, f, mass, thresholds, spacing, n_levels), groups, n_threads)
+    n_threads = min(n_threads, len(groups))
+    # Made here: what a thread takes from the system for itself is of no use to the others when it is done.
+    scratch = deque(_Scratch.make(X) for _ in range(n_threads))
+
+    def cuts_of_group(first: int) -> list[tuple[np.ndarray, bool]]:
+        own = scratch.pop()
+        try:
+            return _cuts_of_group(X, first, mass, thresholds, spacing, n_levels, own)
+        finally:
+            scratch.append(own)
+
+    by_group = in_threads(cuts_of_group, groups, n_threads)
     chosen = [cuts for group in by_group for cuts in group]
     return Stumps(
         cuts=[cuts for cuts, _ in chosen],
@@ -177,14 +190,30 @@ def check_thresholds(thresholds: int | str, spacing: str) -> None:
         at_least("thresholds", thresholds, 1)
 
 
+class _Scratch(NamedTuple):
+    columns: np.ndarray
+    before: np.ndarray
+
+    @classmethod
+    def make(cls, X: np.ndarray) -> _Scratch:
+        m, d = X.shape
+        return cls(np.empty((min(FEATURES_TOGETHER, d), m), dtype=X.dtype), np.empty(m + 1, dtype=np.int64))
+
+
 def _cuts_of_group(
-    X: np.ndarray, first: int, mass: np.ndarray | None, thresholds: int | str, spacing: str, n_levels: Mapping[int, int]
+    X: np.ndarray,
+    first: int,
+    mass: np.ndarray | None,
+    thresholds: int | str,
+    spacing: str,
+    n_levels: Mapping[int, int],
+    scratch: _Scratch,
 ) -> list[tuple[np.ndarray, bool]]:
     """Cuts of a few features, together: neighbours in a row-major X are in the same cache lines."""
-    columns = np.empty((min(FEATURES_TOGETHER, X.shape[1] - first), len(X)), dtype=X.dtype)
+    columns = scratch.columns[: X.shape[1] - first]
     _core.copy_columns(X, first, columns)
     return [
-        _cuts_of_feature(first + i, column, mass, thresholds, spacing, n_levels.get(first + i))
+        _cuts_of_feature(first + i, column, mass, thresholds, spacing, n_levels.get(first + i), scratch.before)
         for i, column in enumerate(columns)
     ]
 
@@ -196,6 +225,7 @@ def _cuts_of_feature(
     thresholds: int | str,
     spacing: str,
     n_levels: int | None,
+    before: np.ndarray,
 ) -> tuple[np.ndarray, bool]:
     order = None if mass is None else np.argsort(column, kind="stable")
     values = column
@@ -211,7 +241,6 @@ def _cuts_of_feature(
         raise ValueError(f"feature {f} holds {values[-1] if np.isinf(values[-1]) else values[0]}; {INFINITE_REMEDY}")
     if spacing == "uniform" and thresholds != "all":
         return _uniform_cuts(values[0], values[-1], int(thresholds)), missing
-    before = np.empty(n_present + 1, dtype=np.int64)
     n_distinct = _core.distinct_runs(values, before)
     before = before[: n_distinct + 1]
     # A byte holds 255 thresholds, or 254 and a code for missing values.

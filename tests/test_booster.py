@@ -544,3 +544,11 @@ def test_an_interrupt_ends_a_fit_that_would_never_end(code, tmp_path):
         process.kill()
         process.communicate()
     assert errors.rstrip().endswith("KeyboardInterrupt")
+
+
+def test_hardly_a_round_is_run_after_the_one_that_stops_for_want_of_progress():
+    problem, other = Problem(), Problem()  # of their own, no column of which is known
+    found = boost(problem.moments, validation=problem.validation, patience=5, max_rounds=10_000)
+    assert found.stop_reason == "patience"
+    boost(other.moments, max_rounds=len(found.history["voter"]) + 50)
+    assert np.count_nonzero(problem.moments.gram.address) <= np.count_nonzero(other.moments.gram.address)
