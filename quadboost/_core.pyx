@@ -42,6 +42,9 @@ cdef extern from "_rounds.h":
         double*, const double*, const double*, double, double, const double*, const double*, const double*,
         const double*, double, double, double*, Py_ssize_t) noexcept nogil
 
+cdef extern from "_solve.h":
+    void solve_semidefinite(double*, double*, Py_ssize_t, double) noexcept nogil
+
 ctypedef fused real_t:
     float
     double
@@ -129,6 +132,13 @@ cdef inline Py_ssize_t _first_at_least(const int64_t[::1] values, int64_t wanted
     return low
 
 
+cdef inline Py_ssize_t _value_at(const int64_t[::1] before, int64_t mass) noexcept nogil:
+    """The first value before which there is at least that mass. No value has a mass below 1."""
+    if 0 <= mass < before.shape[0] and before[mass] == mass:  # all up to there have a mass of 1
+        return mass
+    return _first_at_least(before, mass)
+
+
 cdef Py_ssize_t _furthest_end(
     const int64_t[::1] before, const int64_t[::1] alone, Py_ssize_t first, int64_t most
 ) noexcept nogil:
@@ -136,7 +146,7 @@ cdef Py_ssize_t _furthest_end(
     cdef Py_ssize_t a = _first_at_least(alone, first), end
     if a < alone.shape[0] and alone[a] == first:
         return first + 1
-    end = _first_at_least(before, before[first] + most + 1) - 1
+    end = _value_at(before, before[first] + most + 1) - 1
     if a < alone.shape[0]:
         end = min(end, <Py_ssize_t> alone[a])
     return max(end, first + 1)
@@ -149,7 +159,7 @@ cdef Py_ssize_t _furthest_begin(
     cdef Py_ssize_t a = _first_at_least(alone, end) - 1, begin
     if a >= 0 and alone[a] == end - 1:
         return end - 1
-    begin = _first_at_least(before, before[end] - most)
+    begin = _value_at(before, before[end] - most)
     if a >= 0:
         begin = max(begin, <Py_ssize_t> alone[a] + 1)
     return min(begin, end - 1)
@@ -215,7 +225,7 @@ def quantile_cuts(
                 a += 1
             else:
                 fair = before[first] + <double> mass / shared if shared > 1 else before[n]
-                used = _first_at_least(before, <int64_t> ceil(fair))
+                used = _value_at(before, <int64_t> ceil(fair))
                 if used - 1 > first and fair - before[used - 1] <= before[used] - fair:
                     used -= 1
                 end = min(end, max(used, <Py_ssize_t> latest[n_bins - b - 1], first + 1))
@@ -604,6 +614,17 @@ def matrix_products(
     cdef Py_ssize_t j
     for j in prange(H.shape[1], nogil=True, schedule="static", num_threads=n_threads):
         out[j] = _dot(&H[0, j], &value[0], H.shape[0])
+
+
+def solve(
+    double[:, ::1] gram,             # IN  (n, n) positive semidefinite; overwritten
+    double[::1] x,                   # IN/OUT (n) the right-hand side, then the solution
+    double least,                    # what is left of a diagonal element and is not above this is rounding
+):
+    """Solve gram x = b. An unknown that others determine up to rounding becomes 0."""
+    if x.shape[0] > 0:
+        with nogil:
+            solve_semidefinite(&gram[0, 0], &x[0], x.shape[0], least)
 
 
 # ---------------------------------------------------------------------------------------------

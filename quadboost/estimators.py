@@ -59,8 +59,9 @@ SHARED_PARAMETERS = """penalty : {"l1", "l2", "linf", None}
         An unpenalised constant, always at its optimum. The paper has none.
     reweight_every : int, optional
         Re-weight the voters of the ensemble after every so many rounds.
-    reweight_sweeps : int
-        Re-weighting sweeps at a time.
+    reweight_sweeps : int or "solve"
+        Re-weighting sweeps at a time; "solve": all weights of the ensemble are solved for at once, which reaches the
+        optimum in far fewer rounds, and pays where no more than a few hundred voters have a weight.
     validation_fraction : float, optional
         Share of the rows to set aside for early stopping, where no validation set is given to `fit`.
     patience : int
@@ -312,7 +313,7 @@ class QuadBoostClassifier(ClassifierMixin, _QuadBoost):
         spacing: str = "quantile",
         fit_intercept: bool = True,
         reweight_every: int | None = None,
-        reweight_sweeps: int = 1,
+        reweight_sweeps: int | str = 1,
         validation_fraction: float | None = None,
         patience: int = 50,
         tol: float = 1e-7,
@@ -430,7 +431,7 @@ class QuadBoostRegressor(RegressorMixin, _QuadBoost):
         spacing: str = "quantile",
         fit_intercept: bool = True,
         reweight_every: int | None = None,
-        reweight_sweeps: int = 1,
+        reweight_sweeps: int | str = 1,
         validation_fraction: float | None = None,
         patience: int = 50,
         tol: float = 1e-7,

@@ -210,7 +210,7 @@ class StumpGram:
         start = self.stumps.bin_start
         table = np.empty((len(bin_end), start[-1]), dtype=self.dtype)
         known = {g: rows.table for g, rows in self._kept.items() if rows.table is not None}
-        new = np.setdiff1d(np.arange(self.stumps.n_features), list(known))
+        new = np.array([g for g in range(self.stumps.n_features) if g not in known])
         self._counter.tabulate(order, bin_end, new, table, self.n_threads)
         for g, of_g in known.items():
             _core.copy_transposed(of_g, start[feature], start[g], table, self.n_threads)

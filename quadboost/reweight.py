@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from . import _core
 from .moments import Moments
 from .penalties import Penalty
 
 MOST_TOGETHER = 2_000  # voters; the time to solve for them grows with the cube
 MOST_HALVES = 10
-JITTER = 1e-12  # added to the curvature, relatively: voters that always agree make a singular system
+ROUNDING = 1e-12  # of the largest curvature: a voter of which others leave no more is their sum
 
 
 def reweighted(
@@ -76,9 +77,9 @@ def _gram(moments: Moments, voters: np.ndarray, fit_intercept: bool) -> np.ndarr
 
 def _newton_step(gram: np.ndarray, slope: np.ndarray) -> np.ndarray:
     """The step to where the slope is zero."""
-    gram = gram.copy()
-    gram[np.diag_indices(len(gram))] += JITTER * gram.diagonal().max()
-    return np.linalg.solve(gram, slope)
+    step = slope.copy()
+    _core.solve(gram.copy(), step, ROUNDING * float(gram.diagonal().max()))
+    return step
 
 
 def _ways(here: np.ndarray, wanted: np.ndarray, low: np.ndarray, high: np.ndarray) -> list[np.ndarray]:

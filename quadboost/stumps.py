@@ -27,6 +27,7 @@ from .voters import LEVEL, MISSING, THRESHOLD
 CODES_IN_A_BYTE = 256
 INFINITE_REMEDY = "replace infinity by a finite number, or by NaN for a missing value"
 FEATURES_TOGETHER = 4
+CELLS_FOR_THREADS = 1_000_000  # sorted, below which a second thread costs more than it brings
 CELLS_AT_A_TIME = 20_000_000  # coded between two chances to interrupt
 
 
@@ -161,7 +162,7 @@ def candidate_stumps(
     mass = None if weight is None else np.maximum(fixed_point(np.ones(len(weight)), weight)[0], 1)
     n_levels = n_levels or {}
     groups = range(0, X.shape[1], FEATURES_TOGETHER)
-    n_threads = min(n_threads, len(groups))
+    n_threads = min(n_threads, len(groups)) if X.size > CELLS_FOR_THREADS else 1
     # Made here: what a thread takes from the system for itself is of no use to the others when it is done.
     scratch = deque(_Scratch.make(X) for _ in range(n_threads))
 
@@ -275,13 +276,11 @@ def _quantile_bins(before: np.ndarray, n_bins: int) -> np.ndarray:
     others are spread over the rest of the mass: plain quantiles waste nearly all their thresholds on a column
     that is mostly zeros.
     """
-    before = np.ascontiguousarray(before, dtype=np.int64)
-    n_values = len(before) - 1
-    no_heavy_one = before[-1] == n_values  # all weigh 1
-    alone = before[:0] if no_heavy_one else np.flatnonzero(np.diff(before) > before[-1] / n_bins)
-    runs_between = np.count_nonzero(np.diff(np.concatenate([[-1], alone, [n_values]])) > 1)
-    if len(alone) + runs_between > n_bins:
-        alone = alone[:0]
+    alone = before[:0]
+    if before[-1] > len(before) - 1:  # else all weigh 1
+        heavy = np.flatnonzero(np.diff(before) > before[-1] / n_bins)
+        runs_between = np.count_nonzero(np.diff(np.concatenate([[-1], heavy, [len(before) - 1]])) > 1)
+        alone = heavy if len(heavy) + runs_between <= n_bins else alone
     end = np.empty(n_bins, dtype=np.int64)
-    n_used = _core.quantile_cuts(before, alone.astype(np.int64), n_bins, np.empty(n_bins + 1, np.int64), end)
+    n_used = _core.quantile_cuts(before, alone, n_bins, np.empty(n_bins + 1, np.int64), end)
     return end[: n_used - 1] - 1

@@ -173,7 +173,8 @@ def _mass_of_bins(stumps: Stumps, moments: Moments, feature: int) -> np.ndarray:
     if stumps.is_level[feature]:
         level = (present + sums) / 2
         return np.concatenate([[present - level.sum()], level, [missing]])
-    return np.append(np.diff((present - sums) / 2, prepend=0.0, append=present), missing)
+    below = np.concatenate([[0.0], (present - sums) / 2, [present]])
+    return np.append(below[1:] - below[:-1], missing)
 
 
 def describe_run(result: Boosted) -> dict[str, Any]:

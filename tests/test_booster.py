@@ -62,7 +62,11 @@ def problem():
 # --- the history tells the truth ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("sweeps", [{}, {"reweight_every": 7, "reweight_sweeps": 2}], ids=["no sweeps", "sweeps"])
+@pytest.mark.parametrize(
+    "sweeps",
+    [{}, {"reweight_every": 7, "reweight_sweeps": 2}, {"reweight_every": 9, "reweight_sweeps": "solve"}],
+    ids=["no sweeps", "sweeps", "solve"],
+)
 @each_intercept
 @each_mode
 @each_penalty
@@ -178,6 +182,7 @@ RUNS = {
     "l1": {"penalty": "l1", "reg_lambda": 0.003},
     "vanilla forward": {"mode": "forward", "fit_intercept": True},
     "sweeps": {"penalty": "l1", "reg_lambda": 0.003, "reweight_every": 6, "reweight_sweeps": 2},
+    "solve": {"penalty": "l1", "reg_lambda": 0.003, "reweight_every": 6, "reweight_sweeps": "solve"},
     "forward with sweeps": {"penalty": "l1", "reg_lambda": 0.003, "mode": "forward", "reweight_every": 5},
     "linf": {"penalty": "linf", "alpha_max": 0.05, "fit_intercept": True},
 }
@@ -478,6 +483,7 @@ def test_no_certificate_is_claimed_for_forward_rounds(problem):
         ({"tol": np.nan}, "tol=nan must be"),
         ({"reweight_every": 0}, "reweight_every=0 must be"),
         ({"reweight_sweeps": 0}, "reweight_sweeps=0 must be"),
+        ({"reweight_sweeps": "some"}, "reweight_sweeps='some' is not known; give a whole number, or 'solve'"),
         ({"patience": 0}, "patience=0 must be"),
         ({"max_seconds": -1}, "max_seconds=-1 must be"),
         ({"callback_every": 0}, "callback_every=0 must be"),

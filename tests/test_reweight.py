@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from mixed_table import N_LEVELS, mixed_table, targets
 
+from quadboost import _core
 from quadboost.booster import Schedule, run_rounds
 from quadboost.moments import moments_from_matrix, stump_moments
 from quadboost.penalties import L1, L2, LInf, NoPenalty
@@ -91,3 +92,39 @@ def test_an_ensemble_of_no_voters_or_of_too_many_stays_as_it_is(monkeypatch):
     many = rounds(L2(0.01), True, 50)
     monkeypatch.setattr("quadboost.reweight.MOST_TOGETHER", 5)
     assert reweighted(MOMENTS, L2(0.01), many.weight, many.edge, fit_intercept=True) is many.weight
+
+
+@each_intercept
+@pytest.mark.parametrize("penalty", [L1(0.2), L1(0.02), L1(0.001)], ids=repr)
+def test_rounds_that_solve_now_and_then_prove_the_optimum_much_sooner(penalty, fit_intercept):
+    slow = rounds(penalty, fit_intercept, 30_000)
+    schedule = Schedule(tol=1e-10, reweight_every=50, reweight_sweeps="solve")
+    fast = run_rounds(MOMENTS, penalty, schedule, mode="corrective", fit_intercept=fit_intercept)
+    assert fast.stop_reason == "converged"
+    assert fast.dual_gap <= 1e-12
+    assert fast.n_rounds < slow.n_rounds / 2
+    assert fast.objective <= slow.objective + 1e-12
+    np.testing.assert_array_equal(fast.trace.weights_at(fast.n_rounds, len(fast.weight)), fast.weight)
+
+
+# --- the linear system --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8, 61, 200])
+def test_a_system_is_solved(n):
+    random = np.random.default_rng(n)
+    A = random.normal(size=(n, n + 5))
+    gram, b = A @ A.T, random.normal(size=n)
+    x = b.copy()
+    _core.solve(gram.copy(), x, 1e-12 * gram.diagonal().max())
+    np.testing.assert_allclose(gram @ x, b, atol=1e-8 * np.abs(b).max())
+
+
+def test_of_voters_that_always_agree_the_first_moves():
+    A = np.random.default_rng(0).normal(size=(30, 20))
+    A[:, [4, 11, 19]] = A[:, [2]]
+    gram, b = A.T @ A, A.T @ np.arange(30.0)
+    x = b.copy()
+    _core.solve(gram.copy(), x, 1e-12 * gram.diagonal().max())
+    assert not x[[4, 11, 19]].any()
+    np.testing.assert_allclose(gram @ x, b, rtol=1e-9)
