@@ -228,7 +228,7 @@ def _cuts_of_feature(
     n_levels: int | None,
     before: np.ndarray,
 ) -> tuple[np.ndarray, bool]:
-    order = None if mass is None else np.argsort(column, kind="stable")
+    order = None if mass is None else np.argsort(column)  # in any order among equal values
     values = column
     values.sort()  # NaN last
     n_present = int(np.searchsorted(values, np.nan))
