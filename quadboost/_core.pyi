@@ -9,12 +9,8 @@ def quantile_cuts(before: np.ndarray, alone: np.ndarray, n_bins: int, latest: np
 def code_rows(
     X: np.ndarray,
     cuts: np.ndarray,
-    cut_start: np.ndarray,
     place: np.ndarray,
-    place_start: np.ndarray,
-    low: np.ndarray,
-    scale: np.ndarray,
-    shift: np.ndarray,
+    rule: np.ndarray,
     codes: np.ndarray,
     first: int,
     last: int,

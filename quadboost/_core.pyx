@@ -10,7 +10,7 @@ from libc.math cimport ceil
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uintptr_t
 from libc.string cimport memset
 
-from quadboost._bins cimport MOST_ROWS, BinIndex, bin_index_of, bin_of, rows_of_block
+from quadboost._bins cimport ROWS_OF_BLOCK, BucketRule, bins_of, copy_doubles, copy_floats
 
 import numpy as np
 
@@ -238,34 +238,36 @@ def quantile_cuts(
 
 
 cdef bint _code_block(
-    const real_t[:, :] X, const double[::1] cuts, const int64_t[::1] cut_start, const int32_t[::1] place,
-    const int64_t[::1] place_start, const double[::1] low, const double[::1] scale, const int32_t[::1] shift,
+    const real_t[:, :] X, const double[::1] cuts, const int32_t[::1] place, const BucketRule[::1] rule,
     code_t[:, ::1] codes, Py_ssize_t first, Py_ssize_t last,
 ) noexcept nogil:
-    cdef Py_ssize_t f, r, b, largest = 0
-    cdef BinIndex index
+    cdef double x[ROWS_OF_BLOCK]
+    cdef int32_t bins[ROWS_OF_BLOCK]
+    cdef int32_t largest = 0
+    cdef Py_ssize_t f, r, n = last - first
     for f in range(X.shape[1]):
-        index = bin_index_of(cuts, cut_start, place, place_start, low, scale, shift, f)
-        for r in range(first, last):
-            b = bin_of(X[r, f], index)
-            largest = b if b > largest else largest
-            codes[r, f] = <code_t> b
-    return largest > <Py_ssize_t> (<code_t> -1)
+        if real_t is float:
+            copy_floats(<const char*> &X[first, f], X.strides[0], n, x)
+        else:
+            copy_doubles(<const char*> &X[first, f], X.strides[0], n, x)
+        bins_of(x, n, &rule[f], &cuts[0], &place[0], bins)
+        for r in range(n):
+            largest = bins[r] if bins[r] > largest else largest
+            codes[first + r, f] = <code_t> bins[r]
+    return <uint32_t> largest > <uint32_t> (<code_t> -1)
 
 
 def code_rows(
     const real_t[:, :] X,            # IN  (m, d), any strides
-    const double[::1] cuts, const int64_t[::1] cut_start, const int32_t[::1] place, const int64_t[::1] place_start,
-    const double[::1] low, const double[::1] scale, const int32_t[::1] shift,   # IN  a `BinIndex` of bins.py
+    const double[::1] cuts, const int32_t[::1] place, const BucketRule[::1] rule,   # IN  a `BinIndex` of bins.py
     code_t[:, ::1] codes,            # OUT (m, d)
     Py_ssize_t first, Py_ssize_t last, int n_threads,
 ):
     """Write the bin of every value of the rows first..last; false if one was too large for the type of code."""
-    cdef Py_ssize_t b, step = rows_of_block(X.shape[1]), n_blocks = (last - first + step - 1) // step
+    cdef Py_ssize_t b, step = ROWS_OF_BLOCK, n_blocks = (last - first + step - 1) // step
     cdef int n_overflows = 0
     for b in prange(n_blocks, nogil=True, schedule="static", num_threads=n_threads):
-        n_overflows += _code_block(X, cuts, cut_start, place, place_start, low, scale, shift, codes,
-                                   first + b * step, min(last, first + (b + 1) * step))
+        n_overflows += _code_block(X, cuts, place, rule, codes, first + b * step, min(last, first + (b + 1) * step))
     return n_overflows == 0
 
 

@@ -13,68 +13,105 @@ from typing import NamedTuple
 import numpy as np
 
 BUCKETS_PER_CUT = 4
+FINER = 4  # times as many, where cuts share a bucket
+MANY_BUCKETS = 1 << 13  # more are only made for more cuts: they would not stay in a core's own memory
 MOST_BUCKETS = 1 << 20
-CROWDED = 0.5  # steps of a search within a bucket, on average, from which another division is tried
+
+# How the bucket of a value is found: (value - low) * scale, or (key of value - key of low) >> shift where shift
+# is not negative; a key is an integer that grows with the value. A bucket has less than 2**n_steps cuts.
+RULE = np.dtype(
+    {
+        "names": ["first_cut", "first_place", "low", "scale", "last_bucket", "shift", "n_steps"],
+        "formats": [np.int64, np.int64, np.float64, np.float64, np.float64, np.int32, np.int32],
+    }
+)
 
 
 class BinIndex(NamedTuple):
-    """The cuts of all features one after another, and their buckets.
+    """The cuts of all features one after another, and their buckets."""
 
-    A value is in the bucket (value - low) * scale, or (key of value - key of low) >> shift where shift is not
-    negative; a key is an integer that grows with the value. `place` has the number of cuts before each bucket.
-    """
-
-    cuts: np.ndarray  # each feature's cuts, ascending, then +inf
-    cut_start: np.ndarray
-    place: np.ndarray
-    place_start: np.ndarray
-    low: np.ndarray
-    scale: np.ndarray
-    shift: np.ndarray
+    cuts: np.ndarray  # each feature's cuts, ascending, then +inf for as long as a search may look
+    place: np.ndarray  # the number of cuts before each bucket, and of cuts plus one where the value is missing
+    rule: np.ndarray  # of each feature, a RULE
 
 
 def bin_index(cuts: Sequence[np.ndarray]) -> BinIndex:
     """Index the cuts of every feature."""
-    # Minus zero is zero, in keys too.
-    cuts = [own + 0.0 for own in cuts]
-    buckets = [_buckets(own) for own in cuts]
-    return BinIndex(
-        cuts=np.concatenate([np.append(own, np.inf) for own in cuts] or [np.zeros(1)]),
-        cut_start=starts([len(own) + 1 for own in cuts]),
-        place=np.concatenate([place for place, _, _ in buckets] or [np.zeros(1)]).astype(np.int32),
-        place_start=starts([len(place) for place, _, _ in buckets]),
-        low=np.array([own[0] if len(own) else 0.0 for own in cuts]),
-        scale=np.array([scale for _, scale, _ in buckets], dtype=np.float64),
-        shift=np.array([shift for _, _, shift in buckets], dtype=np.int32),
-    )
+    padded, places, rules = [np.empty(0)], [np.empty(0, np.int32)], []
+    first_cut = first_place = 0
+    for own in cuts:
+        own = own + 0.0  # minus zero is zero, in keys too
+        division = _divide(own)
+        low = own[0] if len(own) else 0.0
+        last = division.n_buckets - 1
+        rules.append((first_cut, first_place, low, division.scale, last, division.shift, division.n_steps))
+        padded.append(np.append(own, np.full(1 << division.n_steps, np.inf)))
+        places.append(division.places())
+        first_cut += len(padded[-1])
+        first_place += len(places[-1])
+    return BinIndex(np.concatenate(padded), np.concatenate(places), np.array(rules, dtype=RULE))
 
 
-def _buckets(cuts: np.ndarray) -> tuple[np.ndarray, float, int]:
-    """The number of cuts before each bucket, the scale and the shift."""
+class _Division(NamedTuple):
+    """Of the range of a feature's cuts into buckets."""
+
+    bucket: np.ndarray  # of each cut
+    n_steps: int
+    n_buckets: int
+    scale: float = 1.0
+    shift: int = -1
+
+    def places(self) -> np.ndarray:
+        """The number of cuts before each bucket, and of all plus one."""
+        counts = np.bincount(self.bucket + 1, minlength=self.n_buckets + 1)
+        counts[-1] += 1
+        return np.cumsum(counts, dtype=np.int32)
+
+
+def _divide(cuts: np.ndarray) -> _Division:
+    """The division with the fewest steps; equal buckets, and few, if they do as well."""
     if len(cuts) < 2:
-        return np.array([0, len(cuts)]), 0.0, -1
+        return _one_for_all(cuts)
     n_buckets = min(MOST_BUCKETS, 1 << (BUCKETS_PER_CUT * len(cuts) - 1).bit_length())
+    best = _equal(cuts, n_buckets)
+    if best.n_steps > 1:
+        if FINER * n_buckets <= MANY_BUCKETS:
+            n_buckets *= FINER
+            best = min(best, _equal(cuts, n_buckets), key=lambda division: division.n_steps)
+        if best.n_steps > 2:
+            best = min(best, _growing(cuts, n_buckets), key=lambda division: division.n_steps)
+    return best
+
+
+def _equal(cuts: np.ndarray, n_buckets: int) -> _Division:
+    """Into buckets equally wide."""
     width = cuts[-1] / n_buckets - cuts[0] / n_buckets
-    scale = 1.0 / width if 1e-300 < width < 1e300 else 0.0  # else one bucket for all
-    bucket = np.zeros(len(cuts), dtype=np.int64)
-    if scale:
-        bucket = np.minimum((cuts - cuts[0]) * scale, n_buckets - 1).astype(np.int64)
-    shift = -1
-    if _steps(bucket) > CROWDED:
-        keys = cuts.view(np.int64) ^ ((cuts.view(np.int64) >> 63) & 0x7FFF_FFFF_FFFF_FFFF)
-        far = keys.view(np.uint64) - keys.view(np.uint64)[0]
-        by_bits = max(0, int(far[-1]).bit_length() - n_buckets.bit_length() + 1)
-        other = (far >> np.uint64(by_bits)).astype(np.int64)
-        if _steps(other) < _steps(bucket):
-            bucket, shift = other, by_bits
-    return np.searchsorted(bucket, np.arange(n_buckets + 1)), scale, shift
+    if not 1e-300 < width < 1e300:
+        return _one_for_all(cuts)
+    scale = 1.0 / width
+    bucket = np.minimum((cuts - cuts[0]) * scale, n_buckets - 1).astype(np.int64)
+    return _Division(bucket, _steps(bucket), n_buckets, scale)
 
 
-def _steps(bucket: np.ndarray) -> float:
-    """How many steps a search within a bucket takes, on average over the cuts."""
-    shared = np.bincount(bucket)
-    shared = shared[shared > 1]
-    return float(np.sum(shared * np.log2(shared)) / len(bucket))
+def _growing(cuts: np.ndarray, n_buckets: int) -> _Division:
+    """Into buckets that grow with the magnitude."""
+    keys = cuts.view(np.int64) ^ ((cuts.view(np.int64) >> 63) & 0x7FFF_FFFF_FFFF_FFFF)
+    far = keys.view(np.uint64) - keys.view(np.uint64)[0]
+    shift = max(0, int(far[-1]).bit_length() - n_buckets.bit_length() + 1)
+    bucket = (far >> np.uint64(shift)).astype(np.int64)
+    return _Division(bucket, _steps(bucket), n_buckets, shift=shift)
+
+
+def _one_for_all(cuts: np.ndarray) -> _Division:
+    return _Division(np.zeros(len(cuts), np.int64), len(cuts).bit_length(), 1)
+
+
+def _steps(bucket: np.ndarray) -> int:
+    """How often a search within a bucket halves: less than 2**steps cuts share one."""
+    steps, n = 1, len(bucket)
+    while n >= 1 << steps and (bucket[(1 << steps) - 1 :] == bucket[: n + 1 - (1 << steps)]).any():
+        steps += 1
+    return steps
 
 
 def starts(counts: Sequence[int] | np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ._scores import StepFunctions
-from .bins import bin_index
+from .bins import bin_index, starts
 from .frames import FrameSchema, to_matrix
 from .threads import resolve_threads
 from .voters import MISSING, check_voters, step_values
@@ -210,6 +210,7 @@ class Ensemble:
             np.array(features, dtype=np.int64),
             bin_index(cuts),
             np.vstack([*values, np.zeros((1, self.n_outputs))]),  # never empty, for the kernel
+            starts([len(own) for own in values]),
             np.atleast_1d(np.asarray(self.intercept, dtype=np.float64)),
         )
 

@@ -1,11 +1,13 @@
 """Prediction in a service: every layout without a copy, one row at a time, many threads, flat memory."""
 
 import threading
+import tracemalloc
 
 import numpy as np
 import pytest
 
 from quadboost import Ensemble
+from quadboost.bins import bin_index
 
 D = 7
 
@@ -20,9 +22,10 @@ def plain_sum(ensemble, X):
 
 def ensemble_of(thresholds, seed=0):
     """Voters at the given thresholds of every feature."""
-    rng = np.random.default_rng(seed)
     feature = np.repeat(np.arange(D), len(thresholds))
-    return Ensemble(feature, np.tile(thresholds, D), rng.normal(size=len(feature)), 0.25, n_features=D)
+    # Multiples of 1/64 that are not large: every sum of them is exact, in whatever order.
+    weight = np.random.default_rng(seed).integers(-1000, 1000, size=len(feature)) / 64.0
+    return Ensemble(feature, np.tile(thresholds, D), weight, 0.25, n_features=D)
 
 
 THRESHOLDS = {
@@ -33,21 +36,55 @@ THRESHOLDS = {
     "both signs": np.unique(np.random.default_rng(1).standard_cauchy(size=300)),
     "crowded": np.unique(np.concatenate([1.0 + np.arange(200) * 2.0**-52, [1e300, -1e300]])),
     "the widest": np.array([-np.finfo(float).max, -1.0, 0.0, 1.0, np.finfo(float).max]),
+    "the smallest": np.arange(-40, 40) * 5e-324,
+    "very many": np.unique(np.random.default_rng(1).normal(size=5000)),
+    "nine of ten close": np.unique(np.concatenate([1e-9 * np.arange(180), np.arange(20.0)])),
 }
+
+
+def values_near(thresholds, m, seed=2):
+    """Rows of values on thresholds, just beside them, between them, and of all that is special."""
+    random = np.random.default_rng(seed)
+    special = [np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0, 5e-324, -5e-324, 1e308, -1e308]
+    with np.errstate(over="ignore", invalid="ignore"):
+        above, below = np.nextafter(thresholds, np.inf), np.nextafter(thresholds, -np.inf)
+        between = thresholds[:-1] + (thresholds[1:] - thresholds[:-1]) * random.random(len(thresholds) - 1)
+    near = np.concatenate([thresholds, above, below, between])
+    return np.where(random.random((m, D)) < 0.1, random.choice(special, (m, D)), random.choice(near, (m, D)))
 
 
 @pytest.mark.parametrize("thresholds", THRESHOLDS.values(), ids=THRESHOLDS)
 def test_a_score_is_the_sum_over_voters_also_on_a_threshold(thresholds):
     ensemble = ensemble_of(thresholds)
-    special = [np.nan, np.inf, -np.inf, 0.0, -0.0, 5e-324, 1e308]
+    X = values_near(thresholds, 1003)
+    np.testing.assert_array_equal(ensemble.decision_function(X), plain_sum(ensemble, X))
     with np.errstate(over="ignore"):
-        above, below = np.nextafter(thresholds, np.inf), np.nextafter(thresholds, -np.inf)
-    near = np.concatenate([thresholds, above, below, special])
-    X = np.random.default_rng(2).choice(near, size=(500, D))
-    np.testing.assert_allclose(ensemble.decision_function(X), plain_sum(ensemble, X), rtol=0, atol=1e-12)
+        single = np.asfortranarray(X, dtype=np.float32)
+    np.testing.assert_array_equal(ensemble.decision_function(single), plain_sum(ensemble, single.astype(np.float64)))
 
 
-def test_every_layout_gives_the_same_bits_without_a_copy():
+@pytest.mark.parametrize("thresholds", THRESHOLDS.values(), ids=THRESHOLDS)
+def test_rows_one_by_one_score_as_in_a_batch(thresholds):
+    """A few rows take the plain kernel, and many take vector instructions where the machine has them."""
+    weight = np.random.default_rng(0).normal(size=(D * len(thresholds), 2))  # whose sums depend on their order
+    feature = np.repeat(np.arange(D), len(thresholds))
+    X = values_near(thresholds, 300)
+    for own, intercept in ((weight[:, 0], 0.1), (weight, [0.1, -0.1])):
+        ensemble = Ensemble(feature, np.tile(thresholds, D), own, intercept, n_features=D)
+        one_by_one = np.concatenate([ensemble.decision_function(row) for row in X])
+        np.testing.assert_array_equal(one_by_one, ensemble.decision_function(X))
+
+
+def test_heavy_tails_take_no_more_than_a_few_steps():
+    rules = {name: bin_index([cuts]).rule[0] for name, cuts in THRESHOLDS.items()}
+    steps = {name: int(rule["n_steps"]) for name, rule in rules.items()}
+    assert steps["one"] == 1
+    assert max(steps["few"], steps["many"], steps["heavy-tailed"]) <= 2
+    assert max(steps["both signs"], steps["very many"]) <= 5  # without buckets: 9 and 13
+    assert rules["heavy-tailed"]["shift"] > 0 > rules["many"]["shift"]
+
+
+def test_every_layout_gives_the_same_bits():
     ensemble = ensemble_of(THRESHOLDS["many"])
     X = np.random.default_rng(3).normal(size=(400, D))
     known = ensemble.decision_function(X)
@@ -60,8 +97,31 @@ def test_every_layout_gives_the_same_bits_without_a_copy():
         ensemble.decision_function(single), ensemble.decision_function(single.astype(np.float64))
     )
     np.testing.assert_array_equal(np.concatenate([ensemble.decision_function(row) for row in X]), known)
+    np.testing.assert_array_equal(ensemble.decision_function(X[37:300]), known[37:300])
+    np.testing.assert_array_equal(ensemble.decision_function(X[5, :]), known[5:6])
     unaligned = np.frombuffer(b"x" + X.tobytes(), dtype=np.uint8)[1:].view(np.float64).reshape(X.shape)
     np.testing.assert_array_equal(ensemble.decision_function(unaligned), known)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_no_layout_is_copied(dtype):
+    ensemble = ensemble_of(THRESHOLDS["few"])
+    X = np.random.default_rng(3).normal(size=(30_000, 2 * D)).astype(dtype)
+    X[::7, 3] = np.nan
+    ensemble.decision_function(X[:1, :D])
+    for view in (X[:, :D], X[::2, ::2], X[100:-100, D:], np.asfortranarray(X[:, :D]), X[::-1, :D]):
+        tracemalloc.start()
+        scores = ensemble.decision_function(view)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < scores.nbytes + 10_000 < view.nbytes
+    row = np.zeros(100_000, dtype=dtype)
+    wide = Ensemble([5, 99_999], [0.0, 0.0], [1.0, 2.0], 0.0, n_features=len(row))
+    wide.decision_function(row)
+    tracemalloc.start()
+    wide.decision_function(row)
+    assert tracemalloc.get_traced_memory()[1] < 10_000
+    tracemalloc.stop()
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 4])
