@@ -1,19 +1,35 @@
-"""What a fit will need, told before it is begun."""
+"""What a fit will need, told before it is begun.
+
+All of it follows from the shape of the data, but for the number of different voters that the rounds draw, each of
+which costs a Gram column. That is learnt from short fits to some of the rows.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .frames import learn_schema, to_matrix
-from .gram import TABLE_PAYS
-from .moments import DEFAULT_CACHE_BYTES, SHARE_FOR_SORTING
-from .stumps import check_thresholds
+from .gram import COUNTS_LIMIT, TABLE_PAYS
+from .moments import SHARE_FOR_SORTING
+from .stumps import FEATURES_TOGETHER, Stumps, candidate_stumps
+from .training import CELLS_FOR_THREADS, Options, Rows, train
 
-SAMPLE_ROWS = 20_000  # looked at for the number of distinct values
-BYTES_PER_ROW = 92  # targets, weights, their fixed-point forms, and the values that are sorted at a time
-BYTES_PER_ROW_AND_OUTPUT = 16
+MOST_CLASSES = 20  # numbers of more different values are targets
+
+# Of a trial.
+MOST_ROWS = 20_000
+MOST_CELLS = 1_000_000  # rows times features; but it has LEAST_ROWS
+LEAST_ROWS = 5_000
+MOST_RATED = 100_000_000  # voters, in all of its rounds; but it has LEAST_ROUNDS
+LEAST_ROUNDS = 1_000
+COLUMN_BYTES = 1 << 27
+
+# Measured: bounds for what a trial lets expect.
+STEEPEST = 0.3  # drawn voters grow or fall at most by this power of the number of rows
+RARER: dict[str | None, float] = {"l1": 0.7, "l2": 1.0, "linf": 0.8, None: 0.8}  # and so with each doubling of rounds
 
 
 def estimate_memory(
@@ -22,87 +38,206 @@ def estimate_memory(
     *,
     sample_weight: Any = None,
     n_outputs: int = 1,
-    penalty: str | None = "l1",
-    max_rounds: int = 10_000,
-    thresholds: int | str = 255,
-    spacing: str = "quantile",
-    categorical_features: Any = "auto",
-    validation_fraction: float | None = None,
-    cache_bytes: int = DEFAULT_CACHE_BYTES,
+    regression: bool | None = None,
+    **parameters: Any,
 ) -> int:
-    """Bytes that a fit will need at its peak, beside X itself.
+    """Bytes that a fit will need at its peak, beside X, y and the weights that it is given.
 
-    Much depends on how many different voters the rounds will draw, and on how many features. With `y`, that is learnt
-    from a fit to some of the rows; without, what is usual is taken, which can be several times too much where only a
-    few features matter.
+    With `y` this is meant to be within a quarter of what the fit takes, from a few megabytes on: below, much depends on
+    what the process has done before.
+
+    Without `y` nobody can know how many voters the rounds will draw, and each of them costs memory. The answer is then
+    the geometric mean of that for labels which depend on two features and that for labels which depend on all of them
+    alike, with some noise. There is little between the two, but under l1, where the one can need almost twice as much
+    as the other: a fit to either is then up to a third away from the answer, and one to something in between less.
 
     Parameters
     ----------
     X : array, frame or table
+        All of it, as for the fit. Only a sample is learnt from, which takes a fraction of the time and the memory.
+        Validation rows that `fit` is given besides are not counted.
     y : array, optional
-        Labels or targets. Then `n_outputs` need not be given.
-    sample_weight : optional
+        Labels or targets.
+    sample_weight : array, optional
         Whether there are weights; their values do not matter.
     n_outputs : int
-        Several classes or targets.
-    penalty, max_rounds, thresholds, spacing, categorical_features, validation_fraction, cache_bytes
-        As for the fit.
+        Where y is not given: the number of targets, or that of classes if there are more than two.
+    regression : bool, optional
+        Whether y is for `QuadBoostRegressor`. None: if it has several columns, or more than 20 different numbers.
+    **parameters
+        Of the estimator, such as penalty, max_rounds or thresholds. Those that are not given have their defaults.
     """
-    check_thresholds(thresholds, spacing)
-    m, d = X.shape
-    step = max(1, m // SAMPLE_ROWS)
-    sample = X[::step] if hasattr(X, "__getitem__") and not hasattr(X, "column_names") else X.slice(0, SAMPLE_ROWS)
-    schema = learn_schema(sample, categorical_features=categorical_features)
-    matrix = to_matrix(sample, schema)
-    n_bins = [_bins(column, m, thresholds) for column in matrix.T]
-    n_voters = max(1, sum(n_bins) - d)
-    drawn = _usual(n_voters, d, penalty, max_rounds)
-    if y is not None:
-        options = {"penalty": penalty, "max_rounds": max_rounds, "thresholds": thresholds, "spacing": spacing}
-        rows = np.arange(0, m, step) if len(matrix) == len(range(0, m, step)) else np.arange(len(matrix))
-        drawn, n_outputs = _tried(sample, np.asarray(y)[rows], categorical_features, options)
+    from .estimators import QuadBoostClassifier, QuadBoostRegressor
 
-    size = 8 if sample_weight is not None else 4
-    table_cells = (max(n_bins) + 1) * (sum(n_bins) + d)
-    code_bytes = 1 if max(n_bins) <= 256 else 2 if max(n_bins) <= 1 << 16 else 4
-    tabulates = TABLE_PAYS * table_cells < m * d and table_cells * size * d <= cache_bytes // SHARE_FOR_SORTING
-    n_sets = 1 if validation_fraction is None else 2  # of rows, each with its own share of the memory for columns
-    limit = cache_bytes // n_sets
-    per_feature = table_cells * size if tabulates else 4 * m // n_sets
-    kept = n_sets * min(limit // SHARE_FOR_SORTING, per_feature * drawn.n_features)
-    columns = n_sets * min(limit - limit // SHARE_FOR_SORTING, size * n_voters * drawn.n_voters)
-    is_copied = not isinstance(X, np.ndarray) or X.dtype.kind != "f" or bool(schema.categories)
-    copies = 8 * is_copied + (validation_fraction is not None) * getattr(getattr(X, "dtype", None), "itemsize", 8)
-    per_row = BYTES_PER_ROW + BYTES_PER_ROW_AND_OUTPUT * n_outputs + d * (code_bytes + copies)
-    return int(m * per_row + kept + columns + 100 * n_voters * n_outputs)
+    X = X if hasattr(X, "shape") else np.asarray(X)
+    y = None if y is None else np.asarray(y)
+    classes = None if y is None else np.unique(y)
+    if regression is None and y is not None and classes is not None:
+        regression = y.ndim == 2 or (y.dtype.kind in "iuf" and len(classes) > MOST_CLASSES)
+    estimator = (QuadBoostRegressor if regression else QuadBoostClassifier)(**parameters)
+    options, held_out = estimator._options(), estimator.validation_fraction
+    schema = learn_schema(
+        X, categorical_features=estimator.categorical_features, min_category_count=estimator.min_category_count
+    )
+    n_levels = {f: len(levels) for f, levels in schema.categories.items()}
+    m, d = X.shape
+    step = max(1, m // max(LEAST_ROWS, min(MOST_ROWS, MOST_CELLS // d)))
+    matrix = to_matrix(_every(X, step), schema)
+    stumps = candidate_stumps(matrix, thresholds=options.thresholds, spacing=options.spacing, n_levels=n_levels)
+    if y is None:
+        targets = [_made_up(matrix, n_outputs, n_features, bool(regression)) for n_features in (2, d)]
+    else:
+        targets = [_targets(y[::step], None if regression else classes)]
+    few = _every(X, max(1, m // 10))
+    fit = _Fit(
+        m=m,
+        n_cuts=_all_cuts(stumps, len(matrix), m, options.thresholds),
+        n_missing=int(stumps.has_missing.sum()),
+        n_outputs=targets[0].shape[1],
+        value_bytes=matrix.dtype.itemsize,
+        is_copied=not np.may_share_memory(to_matrix(few, schema), to_matrix(few, schema)),
+        is_weighted=sample_weight is not None or getattr(estimator, "class_weight", None) is not None,
+        has_labels=not regression,
+        held_out=held_out,
+        options=options,
+    )
+
+    def peak(targets: np.ndarray) -> float:
+        def trial(step: int) -> _Drawn:
+            return _try(Rows(matrix[::step], targets[::step]), options, n_levels, held_out, stumps.n_voters)
+
+        drawn = trial(1)
+        if 2 * len(matrix) <= m:
+            fewer = 4 if len(matrix) > 2 * LEAST_ROWS else 2
+            power = np.log(drawn.n_voters / trial(fewer).n_voters) / np.log(fewer)
+            growth = (m / len(matrix)) ** float(np.clip(power, -STEEPEST, STEEPEST))
+            drawn = drawn._replace(n_voters=drawn.n_voters * growth)
+        return fit.peak(drawn)
+
+    return int(np.exp(np.mean([np.log(peak(each)) for each in targets])))
+
+
+def _every(X: Any, step: int) -> Any:
+    """Some of the rows, evenly spread."""
+    if hasattr(type(X), "column_names"):  # a pyarrow table
+        return X.take(np.arange(0, X.shape[0], step))
+    return X[::step]
+
+
+def _targets(y: np.ndarray, classes: np.ndarray | None) -> np.ndarray:
+    if classes is None:
+        return y.reshape(len(y), -1).astype(float)
+    wanted = classes if len(classes) > 2 else classes[-1:]
+    return np.where(y.reshape(-1, 1) == wanted, 1.0, -1.0)
+
+
+def _made_up(matrix: np.ndarray, n_outputs: int, n_features: int, regression: bool) -> np.ndarray:
+    """Targets or labels to which so many features contribute alike, and half as much noise."""
+    rng = np.random.default_rng(0)
+    values = np.nan_to_num(matrix)  # a category contributes by the number of its level, which is as good as any
+    spread = values.std(axis=0)
+    values = (values - values.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    chosen = [rng.permutation(values.shape[1])[:n_features] for _ in range(n_outputs)]
+    score = np.column_stack([values[:, own].sum(axis=1) for own in chosen])
+    score += 0.5 * score.std(axis=0) * rng.normal(size=score.shape)
+    return score if regression else np.where(score > 0, 1.0, -1.0)
 
 
 class _Drawn(NamedTuple):
-    n_voters: float
-    n_features: float
+    n_voters: float  # different ones
+    n_features: int
 
 
-def _tried(X: Any, y: np.ndarray, categorical_features: Any, options: dict[str, Any]) -> tuple[_Drawn, int]:
-    """What a fit to some rows draws, and how many outputs there are."""
-    from .estimators import QuadBoostClassifier, QuadBoostRegressor
+def _try(rows: Rows, options: Options, n_levels: dict[int, int], held_out: float | None, n_voters: int) -> _Drawn:
+    """What a fit to these rows draws; where it would be long, as its first rounds let expect."""
+    most_rounds = options.schedule.max_rounds
+    n_rounds = min(most_rounds, max(LEAST_ROUNDS, MOST_RATED // max(1, n_voters * rows.y.shape[1])))
+    shorter = replace(
+        options,
+        n_threads=1,
+        cache_bytes=min(options.cache_bytes, COLUMN_BYTES),
+        schedule=replace(options.schedule, max_rounds=n_rounds),
+    )
+    validation = None
+    if held_out is not None:
+        chosen = np.asarray(np.random.default_rng(0).random(len(rows.X)) < held_out)
+        rows, validation = rows.take(~chosen), rows.take(chosen)
+    trained = train(rows, shorter, validation=validation, n_levels=n_levels)
+    voters = [result.trace.voter for result in trained.boosted]
 
-    estimator = QuadBoostRegressor if y.dtype.kind == "f" and len(np.unique(y)) > 20 else QuadBoostClassifier
-    model = estimator(**options, categorical_features=categorical_features).fit(X, y)
-    voters = np.unique(np.concatenate([trace.voter for trace in model._traces]))
-    features = np.unique(model._stumps.describe(voters)[0])
-    return _Drawn(len(voters), len(features)), len(model._traces)
+    def different(share: int) -> np.ndarray:
+        return np.unique(np.concatenate([own[: len(own) // share] for own in voters]))
+
+    drawn = different(1)
+    growth = 0.0
+    if n_rounds < most_rounds and any(len(own) == n_rounds for own in voters):
+        n_drawn = [max(1, len(different(share))) for share in (1, 2, 4)]
+        last, before = (min(np.log(2.0), np.log(n_drawn[i] / n_drawn[i + 1])) for i in (0, 1))
+        rarer = min(RARER[options.penalty], last / before) if before > 0 else 1.0
+        n_doublings = np.log2(most_rounds / n_rounds)
+        growth = last * sum(rarer ** (k + 1) * min(1.0, n_doublings - k) for k in range(int(np.ceil(n_doublings))))
+    return _Drawn(max(1, len(drawn)) * np.exp(growth), len(np.unique(trained.stumps.describe(drawn)[0])))
 
 
-def _bins(column: np.ndarray, m: int, thresholds: int | str) -> int:
-    distinct = len(np.unique(column[~np.isnan(column)]))
-    if distinct > len(column) // 2:  # most are different: so will be those of the other rows
-        distinct = distinct * m // len(column)
-    return max(1, distinct if thresholds == "all" else min(distinct, int(thresholds) + 1))
+def _all_cuts(stumps: Stumps, n: int, m: int, thresholds: int | str) -> np.ndarray:
+    """Cuts of every feature on m rows, seen those on n of them: where most values differ, so will the others."""
+    grown = np.where((stumps.n_cuts > n // 2) & (stumps.is_level == 0), stumps.n_cuts * (m / n), stumps.n_cuts)
+    return np.asarray(grown if thresholds == "all" else np.minimum(grown, np.maximum(int(thresholds), stumps.n_cuts)))
 
 
-def _usual(n_voters: int, d: int, penalty: str | None, max_rounds: int) -> _Drawn:
-    """About half of the first thousand rounds find a new voter; l1 then keeps to what it has."""
-    later = 0 if penalty == "l1" else max(0, min(max_rounds, 3 * n_voters) - 1000)
-    drawn = min(n_voters, min(max_rounds, 1000) // 2 + later // 8)
-    # Some features are drawn often and some never; l1 is choosy.
-    return _Drawn(drawn, d * (1.0 - np.exp(-drawn / ((8 if penalty == "l1" else 2) * d))))
+@dataclass(frozen=True)
+class _Fit:
+    """The sizes of what is in memory together, stage by stage."""
+
+    m: int
+    n_cuts: np.ndarray
+    n_missing: int  # features with missing values
+    n_outputs: int
+    value_bytes: int
+    is_copied: bool  # X is not used as it is
+    is_weighted: bool
+    has_labels: bool
+    held_out: float | None
+    options: Options
+
+    def peak(self, drawn: _Drawn) -> float:
+        m, d = self.m, len(self.n_cuts)
+        most_cuts = self.n_cuts.max(initial=0)
+        codes = d * (1 if most_cuts < 1 << 8 else 2 if most_cuts < 1 << 16 else 4)
+        n_threads = self.options.n_threads if m * d > CELLS_FOR_THREADS else 1
+        n_threads = min(n_threads, -(-d // FEATURES_TOGETHER))
+        # Bytes a row.
+        given = 16 * self.n_outputs + 8 * self.has_labels + 16 * self.is_weighted
+        own = 8 * d * self.is_copied
+        reading = own + 24 * self.is_copied
+        if self.held_out is not None:
+            parts = self.value_bytes * d + 8 * self.n_outputs
+            reading, own = own + parts, parts
+        choosing = n_threads * (min(FEATURES_TOGETHER, d) * self.value_bytes + 8 + 32 * self.is_weighted)
+        summing = codes + 40 + 8 * self.n_outputs
+        rounds = m * (own + codes) + self._rounds(drawn)
+        return m * given + max(m * reading, m * (own + choosing), m * (own + summing), rounds)
+
+    def _rounds(self, drawn: _Drawn) -> float:
+        shares = [1.0] if self.held_out is None else [1.0 - self.held_out, self.held_out]
+        size = 8 if self.is_weighted or self.m >= COUNTS_LIMIT else 4
+        n_voters = float(self.n_cuts.sum()) + self.n_missing
+        column = size * n_voters
+        limit = self.options.cache_bytes // len(shares)
+        for_rows = limit // SHARE_FOR_SORTING
+        columns = len(shares) * max(2 * column, min(limit - for_rows, drawn.n_voters * column))
+        n_rounds = self.options.schedule.max_rounds
+        log = n_rounds * (60 + 65 * self.n_outputs) + n_voters * len(shares) * (140 + 40 * self.n_outputs)
+        rows = sum(self._sorted(drawn.n_features, share * self.m, for_rows, size, column) for share in shares)
+        return columns + log + rows
+
+    def _sorted(self, n_features: int, m: float, limit: int, size: int, column: float) -> float:
+        """Rows of the features that were drawn, sorted or counted."""
+        d, bins = len(self.n_cuts), self.n_cuts + 2
+        table = float(bins.max() * bins.sum())
+        tabulates = TABLE_PAYS * table < m * d and table * size * d <= limit
+        each = table * size if tabulates else 4 * m
+        n_kept = min(n_features, max(1, limit // (each + column)))
+        if tabulates:
+            each = size * float(bins.sum()) ** 2 / d
+        return n_kept * (each + column * self.n_missing / d) + 4 * m * tabulates
