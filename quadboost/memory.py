@@ -14,8 +14,8 @@ import numpy as np
 from .frames import learn_schema, to_matrix
 from .gram import COUNTS_LIMIT, TABLE_PAYS
 from .moments import SHARE_FOR_SORTING
-from .stumps import FEATURES_TOGETHER, Stumps, candidate_stumps
-from .training import CELLS_FOR_THREADS, Options, Rows, train
+from .stumps import CELLS_FOR_THREADS, FEATURES_TOGETHER, Stumps, candidate_stumps
+from .training import Options, Rows, train
 
 MOST_CLASSES = 20  # numbers of more different values are targets
 
