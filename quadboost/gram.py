@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from . import _core
+from . import _counts
 from .stumps import Stumps
 from .voters import LEVEL, MISSING
 
@@ -135,7 +135,7 @@ class StumpGram:
         self.weight = weight if counts or weight is not None else np.ones(len(codes))
         self.voter_sum = voter_sum.astype(self.dtype)
         self.n_threads = n_threads
-        self._counter = _core.RowCounter(codes, self.weight, *stumps.layout, n_threads, counts)
+        self._counter = _counts.RowCounter(codes, self.weight, *stumps.layout, n_threads, counts)
         table_cells = int((stumps.n_cuts.max(initial=0) + 2) * stumps.bin_start[-1])
         self._tabulates = (
             TABLE_PAYS * table_cells < codes.size and table_cells * self.dtype.itemsize * codes.shape[1] <= row_bytes
@@ -194,7 +194,7 @@ class StumpGram:
         n_threads = 1 if m < ROWS_FOR_THREADS else self.n_threads
         order, bin_end = np.empty(m, dtype=np.int32), np.empty(n_bins, dtype=np.int64)
         count, own = np.empty((n_threads, n_bins), dtype=np.int64), np.empty(m, dtype=self.codes.dtype)
-        _core.sort_rows(self.codes, feature, count, own, bin_end, order, n_threads)
+        _counts.sort_rows(self.codes, feature, count, own, bin_end, order, n_threads)
         present = self.voter_sum
         if bin_end[-2] < m:
             present = present.copy()
@@ -213,8 +213,8 @@ class StumpGram:
         new = np.array([g for g in range(self.stumps.n_features) if g not in known])
         self._counter.tabulate(order, bin_end, new, table, self.n_threads)
         for g, of_g in known.items():
-            _core.copy_transposed(of_g, start[feature], start[g], table, self.n_threads)
-        _core.run_down(table, self.n_threads)
+            _counts.copy_transposed(of_g, start[feature], start[g], table, self.n_threads)
+        _counts.run_down(table, self.n_threads)
         return table
 
 
@@ -234,7 +234,7 @@ class MatrixGram:
     def make(self, voter: int, before: Known | None, after: Known | None) -> np.ndarray:
         value = self.H[:, voter] if self.weight is None else self.H[:, voter] * self.weight
         out = np.empty(self.n_voters)
-        _core.matrix_products(self.H, value, out, self.n_threads)
+        _counts.matrix_products(self.H, value, out, self.n_threads)
         return out
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from . import _core
+from . import _counts
 from .exact import exact_mean, fixed_point, rounded_weights
 from .gram import GramCache, MatrixGram, StumpGram, SummedGram
 from .stumps import Stumps
@@ -161,9 +161,9 @@ def stump_moments(
     def sums(value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Sums of a value per bin and per voter."""
         bins = np.zeros(stumps.bin_start[-1], dtype=value.dtype)
-        _core.bin_sums(codes, value, stumps.bin_start, bins, n_threads)
+        _counts.bin_sums(codes, value, stumps.bin_start, bins, n_threads)
         voters = np.zeros(stumps.n_voters, dtype=value.dtype)
-        _core.add_voter_sums(bins, *stumps.layout, voters)
+        _counts.add_voter_sums(bins, *stumps.layout, voters)
         return bins, voters
 
     bins, voter_sum = sums(mass)
@@ -236,7 +236,7 @@ def moments_from_matrix(
 
     def products(value: np.ndarray) -> np.ndarray:
         out = np.empty(H.shape[1])
-        _core.matrix_products(H, np.ascontiguousarray(value), out, n_threads)
+        _counts.matrix_products(H, np.ascontiguousarray(value), out, n_threads)
         return out
 
     with np.errstate(over="ignore"):

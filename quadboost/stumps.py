@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import _core
+from . import _coding
 from .bins import BinIndex, bin_index, starts
 from .checks import at_least, one_of
 from .exact import fixed_point
@@ -129,7 +129,7 @@ class Stumps:
         m, d = X.shape
         step = max(1, CELLS_AT_A_TIME // max(d, 1))
         return all(
-            _core.code_rows(X, *index, codes, first, min(m, first + step), n_threads) for first in range(0, m, step)
+            _coding.code_rows(X, *index, codes, first, min(m, first + step), n_threads) for first in range(0, m, step)
         )
 
 
@@ -212,7 +212,7 @@ def _cuts_of_group(
 ) -> list[tuple[np.ndarray, bool]]:
     """Cuts of a few features, together: neighbours in a row-major X are in the same cache lines."""
     columns = scratch.columns[: X.shape[1] - first]
-    _core.copy_columns(X, first, columns)
+    _coding.copy_columns(X, first, columns)
     return [
         _cuts_of_feature(first + i, column, mass, thresholds, spacing, n_levels.get(first + i), scratch.before)
         for i, column in enumerate(columns)
@@ -242,7 +242,7 @@ def _cuts_of_feature(
         raise ValueError(f"feature {f} holds {values[-1] if np.isinf(values[-1]) else values[0]}; {INFINITE_REMEDY}")
     if spacing == "uniform" and thresholds != "all":
         return _uniform_cuts(values[0], values[-1], int(thresholds)), missing
-    n_distinct = _core.distinct_runs(values, before)
+    n_distinct = _coding.distinct_runs(values, before)
     before = before[: n_distinct + 1]
     # A byte holds 255 thresholds, or 254 and a code for missing values.
     most = n_distinct if thresholds == "all" else int(thresholds) - (missing and thresholds == CODES_IN_A_BYTE - 1)
@@ -282,5 +282,5 @@ def _quantile_bins(before: np.ndarray, n_bins: int) -> np.ndarray:
         runs_between = np.count_nonzero(np.diff(np.concatenate([[-1], heavy, [len(before) - 1]])) > 1)
         alone = heavy if len(heavy) + runs_between <= n_bins else alone
     end = np.empty(n_bins, dtype=np.int64)
-    n_used = _core.quantile_cuts(before, alone, n_bins, np.empty(n_bins + 1, np.int64), end)
+    n_used = _coding.quantile_cuts(before, alone, n_bins, np.empty(n_bins + 1, np.int64), end)
     return end[: n_used - 1] - 1
