@@ -62,6 +62,23 @@ class Trace:
             np.concatenate([self.total[round - 1 : round], *(sweep.total for sweep in swept)]),
         )
 
+    def all_updates(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Voters whose weight changed, in order, their new weights, and how many changes each round ends with."""
+        voters, totals, first = [], [], 0
+        end = np.arange(1, len(self.voter) + 1)
+        for sweep in self.sweeps:
+            voters += [self.voter[first : sweep.round], sweep.voter]
+            totals += [self.total[first : sweep.round], sweep.total]
+            end[sweep.round - 1 :] += len(sweep.voter)
+            first = sweep.round
+        return np.concatenate([*voters, self.voter[first:]]), np.concatenate([*totals, self.total[first:]]), end
+
+    def centres(self, n_voters: int) -> np.ndarray:
+        """`centre` of every voter; zero for those that were never drawn."""
+        centre = np.zeros(n_voters)
+        centre[list(self.centre)] = list(self.centre.values())
+        return centre
+
     def weights_at(self, round: int, n_voters: int) -> np.ndarray:
         """The weight of every voter after a round."""
         weight = np.zeros(n_voters) if self.first_weight is None else self.first_weight.copy()

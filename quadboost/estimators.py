@@ -30,8 +30,9 @@ from .examples import (
     times,
 )
 from .frames import FrameSchema, learn_schema, to_matrix
-from .moments import DEFAULT_CACHE_BYTES
+from .moments import DEFAULT_CACHE_BYTES, Moments
 from .progress import news_of
+from .stumps import Stumps
 from .threads import resolve_threads
 from .training import Options, Rows, Trained, describe_run, train
 
@@ -116,6 +117,15 @@ MAY_CHANGE = ("max_rounds", "max_seconds", "callbacks", "callback_every", "cache
 UNTOLD = ("callbacks", "callback_every", "verbose")  # parameters that say nothing of a model
 
 
+class _Prepared(NamedTuple):
+    """What a fit begins with, where it was made before."""
+
+    schema: FrameSchema
+    rows: Rows
+    stumps: Stumps
+    moments: Moments
+
+
 class _Warm(NamedTuple):
     """Where a fit stood."""
 
@@ -179,6 +189,14 @@ class _QuadBoost(BaseEstimator):
         n_threads = resolve_threads(self.n_jobs)
         return Options(**{name: given[name] for name in names}, schedule=schedule, n_threads=n_threads)
 
+    def _schema(self, given: Examples) -> FrameSchema:
+        return learn_schema(
+            given.X,
+            categorical_features=self.categorical_features,
+            min_category_count=self.min_category_count,
+            sample_weight=given.all_weights(),
+        )
+
     def _fit(
         self,
         given: Examples,
@@ -189,16 +207,13 @@ class _QuadBoost(BaseEstimator):
         classes: np.ndarray | None = None,
         one_output: bool = True,
         target_scale: np.ndarray,
+        prepared: _Prepared | None = None,
     ) -> None:
         """Train on targets of shape (m, n_outputs), and set what a fit leaves behind."""
         start = time.monotonic()
-        schema = learn_schema(
-            given.X,
-            categorical_features=self.categorical_features,
-            min_category_count=self.min_category_count,
-            sample_weight=given.all_weights(),
-        )
-        rows, held_out = given.rows(schema, type(self).__name__, target_scale), None
+        schema = self._schema(given) if prepared is None else prepared.schema
+        rows = given.rows(schema, type(self).__name__, target_scale) if prepared is None else prepared.rows
+        held_out = None
         warm = self._warm_start(rows)
         split = None if warm is None else warm.held_out
         if validation is not None:
@@ -214,6 +229,7 @@ class _QuadBoost(BaseEstimator):
                 validation=held_out,
                 n_levels={f: len(levels) for f, levels in schema.categories.items()},
                 resume=None if warm is None else warm.progress,
+                known=None if prepared is None else (prepared.stumps, prepared.moments),
             )
         info = {
             "quadboost": __version__,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral
@@ -18,13 +19,14 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 from .booster import Boosted
 from .checks import at_least, one_of
 from .ensemble import Ensemble
-from .estimators import QuadBoostClassifier, QuadBoostRegressor, _make_ensemble, _QuadBoost
+from .estimators import QuadBoostClassifier, QuadBoostRegressor, _make_ensemble, _Prepared, _QuadBoost
 from .examples import Examples, class_weights, examples_of, labels_of, one_vs_rest, real_targets, spread_of, times
-from .frames import FrameSchema, learn_schema
+from .folds import Fold, Folds, Split
+from .frames import FrameSchema
 from .moments import DEFAULT_CACHE_BYTES, Moments
 from .plots import plot_surface
 from .progress import steps_of
-from .selection import Candidate, Fold, Folds, Judge, Split, Table, check_strengths, cross_validate, strengths_of
+from .selection import Candidate, Judge, Table, check_strengths, cross_validate, strengths_of
 from .training import Options, Rows, Trained
 
 if TYPE_CHECKING:
@@ -176,16 +178,16 @@ class _Search(_QuadBoost):
             raise ValueError(f"cv={self.cv!r} gives no split")
         return splits
 
-    def _search(self, problem: _Problem, options: Options) -> None:
+    def _fit_search(self, problem: _Problem, options: Options) -> None:
+        """Score all candidates, choose, and fit the choice to all rows."""
+        start = time.monotonic()
+        self._refit(problem, self._search(problem, options))
+        self.ensemble_.info["seconds"] = time.monotonic() - start
+
+    def _search(self, problem: _Problem, options: Options) -> _Prepared:
         """Score all candidates and choose."""
-        given = problem.given
-        schema = learn_schema(
-            given.X,
-            categorical_features=self.categorical_features,
-            min_category_count=self.min_category_count,
-            sample_weight=given.all_weights(),
-        )
-        rows = given.rows(schema, type(self).__name__, problem.target_scale)
+        schema = self._schema(problem.given)
+        rows = problem.given.rows(schema, type(self).__name__, problem.target_scale)
         folds = Folds(
             rows,
             problem.splits,
@@ -202,6 +204,7 @@ class _Search(_QuadBoost):
         self.best_index_ = row
         self.best_score_ = float(table.mean[row])
         self.best_params_ = _parameters(candidates[table.candidate[row]], int(table.rounds[row]))
+        return _Prepared(schema, rows, folds.stumps, folds.of_all_rows())
 
     def _judge(self, problem: _Problem, rows: Rows, schema: FrameSchema) -> Judge | None:
         if self.scoring == "risk":
@@ -238,9 +241,20 @@ class _Search(_QuadBoost):
 
         return score
 
-    def _refit(self, X: Any, y: Any, sample_weight: Any) -> None:
+    def _refit(self, problem: _Problem, prepared: _Prepared) -> None:
         """Fit the chosen estimator to all rows, and take over what it has learnt."""
-        best: Any = self._estimator(**self.best_params_).fit(X, y, sample_weight)
+        best: Any = self._estimator(**self.best_params_)
+        best._fit(
+            problem.given,
+            None,
+            options=best._options(),
+            classes=problem.classes,
+            one_output=problem.one_output,
+            target_scale=problem.target_scale,
+            prepared=prepared,
+        )
+        if problem.classes is not None:
+            best.classes_ = problem.classes
         best.ensemble_.info["estimator"] = type(self).__name__
         best.ensemble_.info["cross_validation"] = {
             "scoring": self.scoring if isinstance(self.scoring, str) else _name_of(self.scoring),
@@ -377,8 +391,7 @@ class QuadBoostClassifierCV(_Search, QuadBoostClassifier):
             one_output=len(classes) == 2,
             target_scale=np.ones(targets.shape[1]),
         )
-        self._search(problem, options)
-        self._refit(X, y, sample_weight)
+        self._fit_search(problem, options)
         return self
 
 
@@ -452,6 +465,5 @@ class QuadBoostRegressorCV(_Search, QuadBoostRegressor):
             one_output=targets.ndim == 1,
             target_scale=spread_of(given.y, given.weight) if self.standardize else np.ones(n_outputs),
         )
-        self._search(problem, options)
-        self._refit(X, y, sample_weight)
+        self._fit_search(problem, options)
         return self

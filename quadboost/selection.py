@@ -1,8 +1,7 @@
 """Choosing a penalty, its strength and the number of rounds by cross-validation, at the price of few fits.
 
-Rows are coded once. The Gram columns of a split's training rows are those of all rows less those of the rows held
-out, and all candidates of a split share them. One run of rounds gives every number of rounds, and the moments
-of the rows held out give the risk there, exactly, after each.
+All candidates of a split share its Gram columns (folds.py). One run of rounds gives every number of rounds, and the
+moments of the rows held out give the risk there, exactly, after each.
 """
 
 from __future__ import annotations
@@ -12,23 +11,22 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
-from threading import Event, Lock
+from threading import Event
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .booster import LEAST_ETA, VALIDATION_RISK, Boosted, _Run
+from . import _folds
+from .booster import LEAST_ETA, Boosted, run_rounds
 from .checks import at_least, positive
-from .exact import rounded_weights
-from .gram import GramCache, Known
-from .moments import Moments, stump_moments
+from .folds import Fold, Folds
+from .moments import Moments
 from .penalties import Penalty, make_penalty
-from .stumps import Stumps, candidate_stumps
-from .training import CELLS_FOR_THREADS, Options, Rows
+from .training import Options
 
 # The weakest strength of a grid as a share of the strongest: from no voters at all to more than is good.
 REACH = {"l1": 1e-4, "l2": 1e-6, "linf": 1e-3}
-VOTERS_FOR_THREADS = 1_000_000  # rated in a run, below which a second thread costs more than it brings
+VOTERS_AT_A_TIME = 1_000_000  # rated between two looks whether all is to stop
 SAME_SCORE = 1e-12  # scores that differ by less, relatively, differ by rounding
 
 
@@ -50,99 +48,8 @@ class Candidate(NamedTuple):
         return self.strength if self.penalty == "linf" else np.nan
 
 
-class Split(NamedTuple):
-    """Numbers of the rows to train on and of those to judge by."""
-
-    train: np.ndarray
-    held_out: np.ndarray
-
-
-@dataclass(frozen=True)
-class Fold:
-    """What the rounds need to know of one split."""
-
-    stumps: Stumps
-    train: Moments
-    held_out: Moments
-    rows: np.ndarray  # numbers of those held out
-
-
 # Scores an ensemble, given by the weights and intercept of each output, on the rows held out.
 Judge = Callable[[Fold, Sequence[Boosted]], float]
-
-
-class Folds:
-    """Moments of every split, made when asked for; several threads may ask."""
-
-    def __init__(
-        self,
-        rows: Rows,
-        splits: Sequence[Split],
-        options: Options,
-        *,
-        n_levels: Mapping[int, int] | None = None,
-        thresholds_per_fold: bool = False,
-    ) -> None:
-        # Weights are rounded once for all splits: Gram columns then subtract without a rounding error.
-        self.rows = rows if rows.weight is None else replace(rows, weight=rounded_weights(rows.weight))
-        self.splits = splits
-        self.options = options
-        self.n_levels = n_levels
-        self.per_fold = thresholds_per_fold
-        n_threads = options.n_threads if rows.X.size > CELLS_FOR_THREADS else 1
-        self.stumps = self._candidates(rows.X, rows.weight, n_threads)
-        self.codes = self.stumps.code(rows.X, n_threads)
-        is_long = self.stumps.n_voters * options.schedule.max_rounds > VOTERS_FOR_THREADS
-        self.n_workers = min(options.n_threads, len(splits)) if is_long else 1
-        self.cache_bytes = options.cache_bytes // (4 * self.n_workers)  # two caches each, and as much for all rows
-        self.lock = Lock()
-        self.total = stump_moments(
-            self.stumps, self.codes, rows.y, rows.weight, cache_bytes=options.cache_bytes // 2, n_threads=n_threads
-        )
-
-    def make(self, number: int) -> Fold:
-        train_rows, held_out_rows = self.splits[number]
-        if self.per_fold:
-            X, weight = self.rows.X[train_rows], self.rows.weight
-            stumps = self._candidates(X, None if weight is None else weight[train_rows], 1)
-            train = self._moments(stumps, stumps.code(X), train_rows)
-            held_out = self._moments(stumps, stumps.code(self.rows.X[held_out_rows]), held_out_rows)
-            return Fold(stumps, train, held_out, held_out_rows)
-        train = self._moments(self.stumps, self.codes[train_rows], train_rows)
-        held_out = self._moments(self.stumps, self.codes[held_out_rows], held_out_rows)
-        if _are_all(train_rows, held_out_rows, len(self.codes)):
-            rest = _Rest(self.total.gram, held_out.gram, self.lock)
-            train = replace(train, gram=GramCache(rest, self.cache_bytes))
-        return Fold(self.stumps, train, held_out, held_out_rows)
-
-    def _candidates(self, X: np.ndarray, weight: np.ndarray | None, n_threads: int) -> Stumps:
-        return candidate_stumps(
-            X, weight, thresholds=self.options.thresholds, spacing=self.options.spacing,
-            n_levels=self.n_levels, n_threads=n_threads,
-        )  # fmt: skip
-
-    def _moments(self, stumps: Stumps, codes: np.ndarray, rows: np.ndarray) -> Moments:
-        weight = None if self.rows.weight is None else self.rows.weight[rows]
-        return stump_moments(stumps, codes, self.rows.y[rows], weight, cache_bytes=self.cache_bytes)
-
-
-class _Rest:
-    """Gram columns of all rows but some, where several threads share those of all rows."""
-
-    def __init__(self, total: GramCache, part: GramCache, lock: Lock) -> None:
-        self.total, self.part, self.lock = total, part, lock
-        self.dtype = total.source.dtype
-        self.n_voters = total.source.n_voters
-
-    def make(self, voter: int, before: Known | None, after: Known | None) -> np.ndarray:
-        with self.lock:
-            column = self.total.column(voter)
-        return column - self.part.column(voter)
-
-
-def _are_all(train: np.ndarray, held_out: np.ndarray, n_rows: int) -> bool:
-    """Whether every row is in one of the two, once."""
-    return bool(np.all(np.bincount(np.concatenate([train, held_out]), minlength=n_rows) == 1))
 
 
 def check_strengths(name: str, given: Any) -> None:
@@ -241,16 +148,17 @@ def cross_validate(
     def work(number: int, chosen: Sequence[int]) -> None:
         fold = folds.make(number)
         for c in chosen:
-            runs = _run(fold, candidates[c], folds.options, rounds, judge is None, stop)
+            runs = _run(fold, candidates[c], folds.options, rounds, stop)
             if stop.is_set():
                 return
             longest = max(run.n_rounds for run in runs)
             wanted = np.arange(1, max(1, longest) + 1) if rounds is None else rounds
             if judge is None:
-                curves[c][number] = np.mean([_risks(run)[np.minimum(wanted, run.n_rounds)] for run in runs], axis=0)
+                risks = [_risks(fold, run, output) for output, run in enumerate(runs)]
+                curves[c][number] = np.mean([own[np.minimum(wanted, len(own) - 1)] for own in risks], axis=0)
             else:
                 after, place = np.unique(np.minimum(wanted, longest), return_inverse=True)
-                stages = zip(*(_stages(run, after.tolist()) for run in runs), strict=True)
+                stages = zip(*(_stages(fold, run, after.tolist()) for run in runs), strict=True)
                 curves[c][number] = np.array([judge(fold, stage) for stage in stages])[place]
             tell()
 
@@ -298,39 +206,55 @@ def _spread(tasks: Sequence[Callable[[], None]], n_workers: int, stop: Event) ->
             raise
 
 
-def _run(
-    fold: Fold, candidate: Candidate, options: Options, rounds: np.ndarray | None, with_risk: bool, stop: Event
-) -> list[_Run]:
+def _run(fold: Fold, candidate: Candidate, options: Options, rounds: np.ndarray | None, stop: Event) -> list[Boosted]:
     """One run of rounds per output."""
-    most = options.schedule.max_rounds if rounds is None else int(rounds[-1])
-    between_looks = max(1, VOTERS_FOR_THREADS // max(1, fold.train.n_voters))
     schedule = replace(
         options.schedule,
-        max_rounds=most,
-        patience=most,
+        max_rounds=options.schedule.max_rounds if rounds is None else int(rounds[-1]),
         callback=lambda *_: stop.is_set(),
-        callback_every=between_looks,
+        callback_every=max(1, VOTERS_AT_A_TIME // max(1, fold.train.n_voters)),
     )
-    runs = []
-    for output in range(fold.train.n_outputs):
-        held_out = fold.held_out if with_risk else None
-        runs.append(_Run(fold.train, candidate.make(), options.mode, options.fit_intercept, held_out, output))
-        runs[-1].go(schedule)
-    return runs
+    return [
+        run_rounds(
+            fold.train,
+            candidate.make(),
+            schedule,
+            mode=options.mode,
+            fit_intercept=options.fit_intercept,
+            output=output,
+        )
+        for output in range(fold.train.n_outputs)
+    ]
 
 
-def _risks(run: _Run) -> np.ndarray:
+def _risks(fold: Fold, run: Boosted, output: int) -> np.ndarray:
     """The risk on the rows held out, before the first round and after each."""
-    assert run.validation is not None
-    return np.append(run.validation.first_risk, run.log[: run.n_rounds, VALIDATION_RISK])
+    held_out, trace = fold.held_out, run.trace
+    voter, new_weight, end = trace.all_updates()
+    mean = held_out.voter_sum / held_out.total_weight
+    intercept = trace.first_intercept - float(held_out.origin[output])
+    first_edge = held_out.product_sum[:, output] / held_out.total_weight - intercept * mean
+    first_risk = risk_of_constants(held_out, np.full(held_out.n_outputs, trace.first_intercept))[output]
+    residual_mean = held_out.target_sum[output] / held_out.total_weight - intercept
+    eta, centre, n_drawn = held_out.eta, trace.centres(len(mean)), len(trace.centre)
+    place, drawn, weight = np.full(len(mean), -1), np.empty(n_drawn, dtype=np.int64), np.empty(n_drawn)
+    state, risk, done = np.array([first_risk, residual_mean, 0.0, 0.0]), np.empty(len(voter)), 0
+    while done < len(voter):
+        fold.whole.column(int(voter[done]))
+        fold.train.gram.column(int(voter[done]))
+        done = _folds.follow_risk(
+            voter, new_weight, done, fold.whole.address, fold.train.gram.address, fold.whole.counts,
+            held_out.total_weight, first_edge, mean, eta, centre, place, drawn, weight, state, risk,
+        )  # fmt: skip
+    return np.append(first_risk, risk[end - 1])
 
 
-def _stages(run: _Run, rounds: Sequence[int]) -> Iterator[Boosted]:
+def _stages(fold: Fold, run: Boosted, rounds: Sequence[int]) -> Iterator[Boosted]:
     """The outcome as it would be after each number of rounds, as far as scores go."""
-    last = run.result()
+    centre = run.trace.centres(fold.train.n_voters)
     for round in rounds:
-        weight = last.trace.weights_at(min(round, run.n_rounds), len(run.weight))
-        yield replace(last, weight=weight, intercept=run.first_intercept - float(run.centre @ weight))
+        weight = run.trace.weights_at(min(round, run.n_rounds), fold.train.n_voters)
+        yield replace(run, weight=weight, intercept=run.trace.first_intercept - float(centre @ weight))
 
 
 def risk_of_constants(moments: Moments, score: np.ndarray) -> np.ndarray:

@@ -88,11 +88,15 @@ def train(
     validation: Rows | None = None,
     n_levels: Mapping[int, int] | None = None,
     resume: list[Progress] | None = None,
+    known: tuple[Stumps, Moments] | None = None,
 ) -> Trained:
-    """Fit one ensemble per output; all outputs share the stumps and their Gram columns."""
+    """Fit one ensemble per output; all outputs share the stumps and their Gram columns.
+
+    `known` are the stumps and moments of the rows, where they were made before.
+    """
     n_threads = options.n_threads if rows.X.size > CELLS_FOR_THREADS else 1
     cache_bytes = options.cache_bytes if validation is None else options.cache_bytes // 2
-    stumps = candidate_stumps(
+    stumps = known[0] if known is not None else candidate_stumps(
         rows.X, rows.weight, thresholds=options.thresholds, spacing=options.spacing, n_levels=n_levels,
         n_threads=n_threads,
     )  # fmt: skip
@@ -101,7 +105,7 @@ def train(
         codes = stumps.code(part.X, n_threads)
         return stump_moments(stumps, codes, part.y, part.weight, cache_bytes=cache_bytes, n_threads=n_threads)
 
-    moments = moments_of(rows)
+    moments = known[1] if known is not None else moments_of(rows)
     validation_moments = None if validation is None else moments_of(validation)
     reg_lambda, boosted = [], []
     start = time.monotonic()

@@ -378,7 +378,7 @@ def test_weights_go_to_a_scorer_that_takes_them():
 
 
 def test_threads_change_nothing(monkeypatch):
-    monkeypatch.setattr("quadboost.selection.VOTERS_FOR_THREADS", 0)
+    monkeypatch.setattr("quadboost.folds.VOTERS_FOR_THREADS", 0)
     for scoring in ("risk", "error", "roc_auc"):
         one, two = (fitted(QuadBoostClassifierCV, scoring=scoring, n_jobs=n) for n in (1, 2))
         np.testing.assert_array_equal(one.cv_results_["mean_test_score"], two.cv_results_["mean_test_score"])
@@ -396,7 +396,7 @@ def test_an_error_of_the_scorer_is_told(monkeypatch):
         raise RuntimeError("not today")
 
     for threads in (1, 2):
-        monkeypatch.setattr("quadboost.selection.VOTERS_FOR_THREADS", 0)
+        monkeypatch.setattr("quadboost.folds.VOTERS_FOR_THREADS", 0)
         with pytest.raises(RuntimeError, match="not today"):
             fitted(QuadBoostClassifierCV, scoring=scorer, n_jobs=threads)
 

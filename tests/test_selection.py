@@ -11,9 +11,10 @@ from mixed_table import N_LEVELS, mixed_table, outputs, targets
 from sklearn.model_selection import GroupKFold, KFold, RepeatedKFold, ShuffleSplit, TimeSeriesSplit
 
 from quadboost.booster import Schedule, run_rounds
+from quadboost.folds import Folds, Split
 from quadboost.moments import stump_moments
 from quadboost.penalties import make_penalty
-from quadboost.selection import Candidate, Folds, Split, Table, check_strengths, cross_validate, strengths_of
+from quadboost.selection import Candidate, Table, check_strengths, cross_validate, strengths_of
 from quadboost.training import Options, Rows
 
 M = 240
@@ -178,7 +179,7 @@ def test_a_judge_sees_the_ensemble_after_each_number_of_rounds():
 
 
 def test_threads_and_little_memory_change_nothing(monkeypatch):
-    monkeypatch.setattr("quadboost.selection.VOTERS_FOR_THREADS", 0)
+    monkeypatch.setattr("quadboost.folds.VOTERS_FOR_THREADS", 0)
     known = cross_validate(folds_of(REAL, WEIGHT), EVERY_CANDIDATE)
     for changes in ({"n_threads": 2}, {"n_threads": 3}, {"n_threads": 7}, {"n_threads": 2, "cache_bytes": 1}):
         found = cross_validate(folds_of(REAL, WEIGHT, **changes), EVERY_CANDIDATE)
@@ -187,7 +188,7 @@ def test_threads_and_little_memory_change_nothing(monkeypatch):
 
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_an_interrupt_ends_all_work(monkeypatch, n_threads):
-    monkeypatch.setattr("quadboost.selection.VOTERS_FOR_THREADS", 0)
+    monkeypatch.setattr("quadboost.folds.VOTERS_FOR_THREADS", 0)
     folds = folds_of(n_threads=n_threads, schedule=Schedule(max_rounds=10_000))
     before = threading.active_count()
     done = []
