@@ -29,7 +29,7 @@ COLUMN_BYTES = 1 << 27
 
 # Measured: bounds for what a trial lets expect.
 STEEPEST = 0.3  # drawn voters grow or fall at most by this power of the number of rows
-RARER: dict[str | None, float] = {"l1": 0.7, "l2": 1.0, "linf": 0.8, None: 0.8}  # and so with each doubling of rounds
+RARER: dict[str | None, float] = {"l1": 0.65, "l2": 1.0, "linf": 0.8, None: 0.8}  # and so with each doubling of rounds
 
 
 def estimate_memory(
