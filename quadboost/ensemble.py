@@ -19,6 +19,8 @@ from .threads import resolve_threads
 from .voters import MISSING, check_voters, step_values
 
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
+LARGEST = np.finfo(np.float64).max
+DERIVED = ("_shapes", "_steps", "_steps_of_values")
 CELLS_FOR_THREADS = 200_000  # rows times step functions, below which a second thread costs more than it brings
 
 
@@ -131,9 +133,14 @@ class Ensemble:
 
     def decision_function(self, X: Any, *, n_jobs: int | None = None) -> np.ndarray:
         """The score of every row: shape (m,) for one output, else (m, n_outputs). A 1-d array is one row."""
-        if type(X) is not np.ndarray or X.ndim != 1:
-            return self._score(X if self._is_plain(X) else to_matrix(X, self._schema), n_jobs)
-        return self.decision_function(X[None, :], n_jobs=n_jobs)
+        return self._scores(X[None, :] if type(X) is np.ndarray and X.ndim == 1 else X, n_jobs)
+
+    def _scores(self, X: Any, n_jobs: int | None, owner: str = "this model") -> np.ndarray:
+        """Scores of whatever a user brings."""
+        steps = self._steps_of_values
+        if steps is not None and self._is_plain(X):
+            return self._sum(steps, X, n_jobs)
+        return self._score(to_matrix(X, self._schema, owner=owner), n_jobs)
 
     def _is_plain(self, X: Any) -> bool:
         """Whether X needs nothing done to it: the usual case in a service, where every microsecond counts."""
@@ -143,7 +150,6 @@ class Ensemble:
             and X.ndim == 2
             and X.shape[1] == self._schema.n_features
             and X.shape[0] > 0
-            and not self._schema.categories
         )
 
     def predict(self, X: Any, *, n_jobs: int | None = None) -> np.ndarray:
@@ -175,7 +181,9 @@ class Ensemble:
 
     def _score(self, X: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
         """Scores of a real matrix in which categories are level numbers."""
-        steps = self._steps
+        return self._sum(self._steps, X, n_jobs)
+
+    def _sum(self, steps: StepFunctions, X: np.ndarray, n_jobs: int | None) -> np.ndarray:
         n_threads = 1 if len(X) * steps.n_features < CELLS_FOR_THREADS else resolve_threads(n_jobs)
         scores = steps.score(X if X.flags.aligned else X.copy(), n_threads)
         return scores[:, 0] if self.weight.ndim == 1 else scores
@@ -205,7 +213,29 @@ class Ensemble:
 
     @cached_property
     def _steps(self) -> StepFunctions:
-        features, cuts, values = zip(*self._shapes, strict=True) if self._shapes else ((), (), ())
+        """Of level numbers, where a feature is categorical."""
+        return self._step_functions(self._shapes)
+
+    @cached_property
+    def _steps_of_values(self) -> StepFunctions | None:
+        """Of the values themselves; None if a level has a value that cannot be told from infinity."""
+        if not self.categories:
+            return self._steps
+        shapes = []
+        for feature, cuts, values in self._shapes:
+            if feature in self.categories:
+                level_of = {
+                    value: n for value, n in self._schema.level_of[feature].items() if not isinstance(value, str)
+                }
+                if any(abs(value) >= LARGEST for value in level_of):
+                    return None
+                cuts, level = cut_out(level_of)
+                values = values[np.append(level + 1, -1)]
+            shapes.append((feature, cuts, values))
+        return self._step_functions(shapes)
+
+    def _step_functions(self, shapes: Sequence[tuple[int, np.ndarray, np.ndarray]]) -> StepFunctions:
+        features, cuts, values = zip(*shapes, strict=True) if shapes else ((), (), ())
         return StepFunctions(
             np.array(features, dtype=np.int64),
             bin_index(cuts),
@@ -236,7 +266,14 @@ class Ensemble:
 
     def __getstate__(self) -> dict[str, Any]:
         """What is derived from the voters is made anew."""
-        return {name: value for name, value in self.__dict__.items() if name not in ("_steps", "_shapes")}
+        return {name: value for name, value in self.__dict__.items() if name not in DERIVED}
+
+
+def cut_out(level_of: Mapping[float, int]) -> tuple[np.ndarray, np.ndarray]:
+    """Cuts just below and at each value, and the level of each bin: -1 between the values."""
+    known = np.array([value for value in level_of if float(value) == value], dtype=np.float64)
+    cuts = np.unique(np.concatenate([np.nextafter(known, -np.inf), known]) + 0.0)
+    return cuts, np.array([*(level_of.get(cut, -1) for cut in cuts.tolist()), -1])
 
 
 def load(path: str | os.PathLike[str], expected_sha256: str | None = None) -> Ensemble:

@@ -157,8 +157,8 @@ class _QuadBoost(BaseEstimator):
         return to_matrix(X, self.ensemble_._schema, owner=type(self).__name__)
 
     def _scores(self, X: Any) -> np.ndarray:
-        matrix = self._matrix(X)
-        return self.ensemble_._score(matrix, self.n_jobs)
+        check_is_fitted(self)
+        return self.ensemble_._scores(X, self.n_jobs, type(self).__name__)
 
     def _staged_scores(self, X: Any) -> Iterator[np.ndarray]:
         matrix = self._matrix(X)

@@ -132,6 +132,16 @@ def test_any_number_of_threads_gives_the_same_bits(n_jobs):
     np.testing.assert_array_equal(ensemble.decision_function(X, n_jobs=n_jobs), known)
 
 
+def test_a_small_batch_stays_on_one_thread(monkeypatch):
+    asked = []
+    monkeypatch.setattr("quadboost.ensemble.resolve_threads", lambda n_jobs: asked.append(n_jobs) or 2)
+    ensemble = ensemble_of(THRESHOLDS["few"])
+    ensemble.decision_function(np.zeros((1000, D)), n_jobs=2)
+    assert asked == []
+    ensemble.decision_function(np.zeros((100_000, D)), n_jobs=2)
+    assert asked == [2]
+
+
 def test_sixteen_threads_share_one_model():
     ensemble = ensemble_of(THRESHOLDS["many"])
     X = np.random.default_rng(5).normal(size=(300, D))
@@ -180,3 +190,52 @@ def test_several_outputs_are_those_of_single_ones():
     for output in range(3):
         single = Ensemble(feature, threshold, weight[:, output], intercept[output], n_features=D)
         np.testing.assert_array_equal(together[:, output], single.decision_function(X))
+
+
+LEVELS = {
+    "numbers": [[1.0], [2.5], [-3]],
+    "neighbours": [[1.0], [float(np.nextafter(1.0, 2.0))], [float(np.nextafter(1.0, 0.0))]],
+    "pooled": [[0.0], [5e-324, -5e-324, 7]],
+    "text beside numbers": [["a", 4], ["b"]],
+    "text": [["a"], ["b"]],
+    "no double": [[2**53 + 1], [2**53]],
+    "the widest": [[-np.finfo(float).max], [np.finfo(float).max]],
+    "none": [],
+}
+
+
+@pytest.mark.parametrize("levels", LEVELS.values(), ids=LEVELS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_categories_in_a_matrix_score_as_their_levels(levels, dtype):
+    random = np.random.default_rng(8)
+    n = len(levels)
+    feature, kind = np.array([0, *[1] * n, 1]), np.array([0, *[1] * n, 2])
+    weight = random.normal(size=(n + 2, 2))
+    ensemble = Ensemble(
+        feature, [0.5, *range(n), 0.0], weight, [0.1, 0.2], kind=kind, n_features=2, categories={1: levels}
+    )
+    numbers = np.array([value for level in levels for value in level if not isinstance(value, str)] + [1.0], float)
+    with np.errstate(over="ignore"):
+        near = np.concatenate([numbers, np.nextafter(numbers, np.inf), np.nextafter(numbers, -np.inf)])
+        near = np.concatenate([near, [np.nan, np.inf, -np.inf, -0.0, 0.5]])
+        X = np.column_stack([random.normal(size=600), random.choice(near, 600)]).astype(dtype)
+    level_of = {value: level for level, values in enumerate(levels) for value in values}
+    known = np.empty((600, 2))
+    for row, (x, value) in enumerate(X.tolist()):
+        votes = [1.0 if x > 0.5 else -1.0]
+        missing = value != value
+        votes += [0.0 if missing else 1.0 if level_of.get(value) == level else -1.0 for level in range(n)]
+        known[row] = [0.1, 0.2] + np.array([*votes, 1.0 if missing else -1.0]) @ weight
+    np.testing.assert_allclose(ensemble.decision_function(X), known, rtol=0, atol=1e-13)
+    # An array of objects is looked up value by value.
+    np.testing.assert_array_equal(ensemble.decision_function(X), ensemble.decision_function(X.astype(object)))
+
+
+def test_a_matrix_with_categories_is_not_copied():
+    ensemble = Ensemble([0, 1], [0.0, 1.0], [1.0, 2.0], 0.0, kind=[1, 0], n_features=8, categories={0: [[3.0], [4.0]]})
+    X = np.zeros((30_000, 8))
+    ensemble.decision_function(X[:1])
+    tracemalloc.start()
+    scores = ensemble.decision_function(X)
+    assert tracemalloc.get_traced_memory()[1] < scores.nbytes + 10_000
+    tracemalloc.stop()
