@@ -1,35 +1,14 @@
 """Kernels of cross-validation on plain arrays: count the rows of all folds at once, follow a risk along a run.
 
-As in _core.pyx, Python allocates, the kernels fill, and trust what they are given.
+Python allocates, the kernels fill, and trust what they are given.
 """
-cimport numpy as cnp
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uintptr_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uintptr_t
 from libc.string cimport memset
 
-cnp.import_array()
-
-cdef extern from *:
-    """
-    #if defined(__GNUC__) || defined(__clang__)
-    #define PREFETCH(address) __builtin_prefetch(address)
-    #else
-    #define PREFETCH(address)
-    #endif
-    """
-    void PREFETCH(const void*) noexcept nogil
+from quadboost._types cimport PREFETCH, code_t, count_t
 
 cdef enum:
     AHEAD = 16  # rows that are fetched before they are counted
-
-ctypedef fused code_t:
-    uint8_t
-    uint16_t
-    uint32_t
-
-ctypedef fused count_t:
-    int32_t
-    double
-
 
 def count_all_but_fold(
     const code_t[:, ::1] codes,      # IN  (m, d)

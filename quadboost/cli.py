@@ -36,6 +36,9 @@ PREDICT_EXAMPLES = """examples:
   quadboost-predict model.h5 --describe
 """
 
+NUMBER: dict[str, Any] = {"type": float, "metavar": "NUMBER"}
+COUNT: dict[str, Any] = {"type": int, "metavar": "N"}
+
 NO_PYARROW = "tables need pyarrow, which is not installed; pip install 'quadboost[tables]'"
 
 EXIT_STATUS = """exit status:
@@ -131,7 +134,8 @@ def train_parser() -> argparse.ArgumentParser:
         "--cv",
         metavar="FOLDS",
         type=int,
-        help="choose the strength of the penalty and the number of rounds by cross-validation, such as 5",
+        help="choose strength of the penalty and number of rounds by cross-validation with so many folds; 0: do not "
+        "(default: 5 where no strength and no --validation is given)",
     )
     group.add_argument("--weight", metavar="COLUMN", help="weights of the rows")
     which = group.add_mutually_exclusive_group()
@@ -169,66 +173,62 @@ def _add_options(parser: _Parser) -> None:
     def add(flag: str, help: str, **settings: Any) -> None:
         group.add_argument(flag, help=help, default=argparse.SUPPRESS, **settings)
 
-    number = {"type": float, "metavar": "NUMBER"}
-    count = {"type": int, "metavar": "N"}
+    _add_penalties_and_voters(add)
+    _add_rounds(add)
+    _add_other_parameters(add)
+    help = "for --validation FRACTION and the folds of --cv (default: 0)"
+    group.add_argument("--seed", help=help, dest="random_state", default=0, type=int, metavar="N")
+
+
+def _add_penalties_and_voters(add: Callable[..., None]) -> None:
     add("--penalty", "of the weights (default: l1)", choices=("l1", "l2", "linf", "none"))
     add(
         "--reg-lambda",
-        "strength of an l1 or l2 penalty: a number, auto or theory (default: auto, by the number of rows)",
+        "strength of an l1 or l2 penalty: number, auto (by the number of rows), theory (default: by cross-validation)",
         type=_number_or(float, "auto", "theory"),
         metavar="NUMBER",
     )
-    add("--alpha-max", "largest weight under the linf penalty (default: 0.1)", **number)
-    add(
-        "--mode",
-        "re-weight a voter drawn again, or add it (default: corrective)",
-        choices=("corrective", "forward"),
-    )
-    add("--max-rounds", "most boosting rounds, for each output (default: 10000)", **count)
+    add("--alpha-max", "largest weight under the linf penalty (default: by cross-validation)", **NUMBER)
     add(
         "--thresholds",
         "most thresholds of a feature; all: between any two values (default: 255)",
         type=_number_or(int, "all"),
         metavar="N",
     )
+    spacings = ("quantile", "uniform")
+    add("--spacing", "equal mass or distance between thresholds (default: quantile)", choices=spacings)
+    add("--min-category-count", "pool levels with fewer rows (default: 5)", **COUNT)
+    intercept = "without the constant that no penalty touches"
+    add("--no-intercept", intercept, dest="fit_intercept", action="store_false")
+
+
+def _add_rounds(add: Callable[..., None]) -> None:
+    modes = ("corrective", "forward")
+    add("--mode", "re-weight a voter drawn again, or add it (default: corrective)", choices=modes)
+    add("--max-rounds", "most boosting rounds, for each output (default: 10000; 1000 in a cross-validation)", **COUNT)
+    add("--reweight-every", "re-weight all voters after every so many rounds (default: never)", **COUNT)
     add(
-        "--spacing",
-        "equal mass or distance between thresholds (default: quantile)",
-        choices=("quantile", "uniform"),
+        "--reweight-sweeps",
+        "re-weighting sweeps at a time; solve: all weights at once (default: 1)",
+        type=_number_or(int, "solve"),
+        metavar="N",
     )
-    add(
-        "--no-intercept",
-        "without the constant that no penalty touches",
-        dest="fit_intercept",
-        action="store_false",
-    )
-    add("--reweight-every", "re-weight all voters after every so many rounds (default: never)", **count)
-    add("--reweight-sweeps", "re-weighting sweeps at a time (default: 1)", **count)
-    add("--patience", "stop after so many rounds without a lower validation risk (default: 50)", **count)
-    add("--tol", "stop when no weight would move by more than this (default: 1e-07)", **number)
-    add("--max-seconds", "stop the rounds after this time (default: no limit)", **number)
-    add("--min-category-count", "pool levels with fewer rows (default: 5)", **count)
+    add("--patience", "stop after so many rounds without a lower validation risk (default: 50)", **COUNT)
+    add("--tol", "stop when no weight would move by more than this (default: 1e-07)", **NUMBER)
+    add("--max-seconds", "stop the rounds after this time (default: no limit)", **NUMBER)
+
+
+def _add_other_parameters(add: Callable[..., None]) -> None:
     add(
         "--class-weight",
         "classification: weights of classes, or balanced (default: 1 each)",
         nargs="+",
         metavar="LABEL=WEIGHT",
     )
-    add(
-        "--standardize",
-        "regression: divide the target by its standard deviation for the fit",
-        action="store_true",
-    )
-    add("--cache-bytes", "memory for Gram columns (default: 1073741824)", **count)
-    add("--threads", "threads; the model is the same (default: every core)", dest="n_jobs", **count)
-    group.add_argument(
-        "--seed",
-        help="for --validation FRACTION (default: 0)",
-        dest="random_state",
-        default=0,
-        type=int,
-        metavar="N",
-    )
+    scaling = "regression: divide the target by its standard deviation for the fit"
+    add("--standardize", scaling, action="store_true")
+    add("--cache-bytes", "memory for Gram columns (default: 1073741824)", **COUNT)
+    add("--threads", "threads; the model is the same (default: every core)", dest="n_jobs", **COUNT)
 
 
 def predict_parser() -> argparse.ArgumentParser:

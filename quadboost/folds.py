@@ -24,7 +24,6 @@ from .training import CELLS_FOR_THREADS, Options, Rows
 
 MOST_TOGETHER = 10  # splits whose columns are made together
 VOTERS_FOR_THREADS = 1_000_000  # rated in a run, below which a second thread costs more than it brings
-BYTES_AT_A_TIME = 1 << 24  # of columns for which room is made
 LEAST_KEPT = 100  # voters whose columns must fit in memory to make those of all splits at once
 
 
@@ -202,7 +201,6 @@ class SharedColumns:
         self.address = np.zeros(source.n_voters, dtype=np.uintp)  # of the column of all rows
         self.column_bytes = source.voter_sum[0].nbytes
         self._most = cache_bytes // max(1, source.voter_sum.nbytes)
-        self._room = np.empty((0, *source.voter_sum.shape), dtype=source.dtype)  # for the next ones
         self._columns: dict[int, np.ndarray] = {}
         self._order: list[int] = []
         self._lock = Lock()
@@ -214,12 +212,7 @@ class SharedColumns:
             return columns
         with self._lock:
             if voter not in self._columns and len(self._columns) < self._most:
-                if len(self._room) == 0:  # many at a time: large pieces of memory come in large pages
-                    shape = self.source.voter_sum.shape
-                    n_voters = 1 + BYTES_AT_A_TIME // max(1, self.source.voter_sum.nbytes)
-                    self._room = np.empty((min(n_voters, self._most - len(self._columns)), *shape), self.source.dtype)
-                columns, self._room = self._room[0], self._room[1:]
-                columns[:] = self.source.make(voter, *self._neighbours(voter))
+                columns = self.source.make(voter, *self._neighbours(voter))
                 self._columns[voter] = columns
                 insort(self._order, voter)
                 self.address[voter] = columns.__array_interface__["data"][0]

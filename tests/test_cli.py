@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import load_breast_cancer
 
 import quadboost
 from quadboost import QuadBoostClassifier, QuadBoostRegressor
@@ -166,7 +167,7 @@ def test_a_table_is_learnt_and_predicted_by_the_commands_as_processes(table, tmp
         cwd=tmp_path,
     )  # fmt: skip
     out = finish(train).ok()
-    lines = dict(line.split(maxsplit=1) for line in out.splitlines()[2:])
+    lines = dict(line.split(maxsplit=1) for line in out.splitlines()[4:])
     assert list(lines) == ["rows", "features", "classes", "rounds", "voters", "risk", "error", "time", "model"]
     assert out.startswith("classification of 'label': the target holds text\n")
     assert (lines["rows"], lines["classes"], lines["model"]) == ("400", "2: 'high', 'low'", "model.h5")
@@ -183,7 +184,7 @@ def test_a_table_is_learnt_and_predicted_by_the_commands_as_processes(table, tmp
 def test_every_kind_of_file_gives_the_model_that_python_gives(name, tmp_path, run):
     frame = people()
     write_table(frame, tmp_path / name)
-    run("train", name, "--target", "label", "--drop", "income", "id", "-o", "model.h5").ok()
+    run("train", name, "--target", "label", "--drop", "income", "id", "--cv", 0, "-o", "model.h5").ok()
     expected = QuadBoostClassifier().fit(features(frame), frame["label"]).ensemble_
     model = quadboost.load("model.h5")
     assert model.feature_names == expected.feature_names
@@ -327,6 +328,7 @@ def test_weights_count_as_repetitions(table, run, tmp_path):
     write_table(frame, tmp_path / "t.csv")
     write_table(frame.loc[frame.index.repeat(frame["w"])].drop(columns="w"), tmp_path / "repeated.csv")
     options = ["--target", "income", "--drop", "id", "label", "-o", "m.h5", "--json", "j", "--thresholds", "all"]
+    options += ["--cv", 0]
     summaries = []
     for arguments in (["t.csv", "--weight", "w"], ["repeated.csv"]):
         run("train", *arguments, *options).ok()
@@ -433,7 +435,9 @@ def test_defaults_in_the_help_are_those_of_the_estimators():
     defaults = {**QuadBoostRegressor().get_params(), **QuadBoostClassifier().get_params()}
     for action in train_parser()._actions:
         default = defaults.get(action.dest)
-        if default is not None and not isinstance(default, bool):
+        if action.dest in ("reg_lambda", "alpha_max"):
+            assert "default: by cross-validation" in action.help
+        elif default is not None and not isinstance(default, bool):
             assert re.search(rf"default: {default}\b", action.help), action.help
 
 
@@ -589,7 +593,7 @@ def test_describe_tells_what_a_model_is(model, run):
     assert out.startswith(f"model.h5: classification, 2 classes, {len(model.feature)} voters on ")
     strongest = model.feature_names[int(np.argmax(model.info["feature_importances"]))]
     assert re.search(rf"strongest features .*\n +\d+\.\d% +\d+  {strongest}\n", out)
-    for pattern in ("penalty +l1", "rows +400", "target +label", "error +0", "max_rounds +10000", "voters +"):
+    for pattern in ("penalty +l1", "rows +400", "target +label", "error +0", "max_rounds +\\d+", "voters +"):
         assert re.search(rf"^  {pattern}", out, re.MULTILINE), pattern
 
 
@@ -946,6 +950,51 @@ def test_cross_validation_says_what_it_chose(run, tmp_path):
         ("--cv", 5, "--validation", 0.2): "--cv and --validation",
     }.items():
         assert wrong in run("train", "--example", "breast_cancer", "-o", "n.h5", *more).refused()
+
+
+@pytest.mark.parametrize(
+    ("options", "said", "chosen"),
+    [
+        ([], "no --reg-lambda given: chosen by 5-fold cross-validation (--cv 0: taken from the number of rows)", True),
+        (["--penalty", "l2"], "no --reg-lambda given: chosen by 5-fold cross-validation", True),
+        (["--penalty", "linf"], "no --alpha-max given: chosen by 5-fold cross-validation (--cv 0: 0.1)", True),
+        (["--patience", 9], "no --reg-lambda given: taken from the number of rows, because --patience does not", False),
+        (["--cv", 0], None, False),
+        (["--reg-lambda", "auto"], None, False),
+        (["--reg-lambda", 0.1], None, False),
+        (["--penalty", "linf", "--alpha-max", 0.2], None, False),
+        (["--penalty", "none"], None, False),
+        (["--validation", 0.2], None, False),
+    ],
+)
+def test_where_no_strength_is_given_it_is_cross_validated_and_the_output_says_so(run, options, said, chosen):
+    out = run("train", "--example", "breast_cancer", "-o", "m.h5", "--max-rounds", 30, *options).ok()
+    assert ("\nno --" in out) == (said is not None)
+    assert said is None or f"\n{said}" in out
+    assert ("5-fold cross-validation chose penalty=" in out) == chosen
+    assert ("cross_validation" in quadboost.load("m.h5").info) == chosen
+
+
+def test_without_cross_validation_the_model_is_that_of_the_plain_estimator(run):
+    X, y = load_breast_cancer(return_X_y=True)
+    expected = QuadBoostClassifier(max_rounds=30).fit(X, y).ensemble_
+    for options in (["--cv", 0], ["--reg-lambda", "auto"]):
+        run("train", "--example", "breast_cancer", "-o", "m.h5", "--max-rounds", 30, *options).ok()
+        np.testing.assert_array_equal(np.abs(quadboost.load("m.h5").weight), np.abs(expected.weight))
+
+
+def test_too_few_rows_are_not_cross_validated_and_the_output_says_so(run, tmp_path):
+    for y, what in (([1.5, 2.5, 7.5, 9.25], "rows"), (["a", "b", "a", "a", "a", "a", "b"], "rows of a class")):
+        write_table(pd.DataFrame({"x": np.arange(len(y)), "y": y}), tmp_path / "t.csv")
+        assert f"because there are too few {what} for" in run("train", "t.csv", "--target", "y", "-o", "m.h5").ok()
+
+
+def test_the_seed_chooses_the_folds(run):
+    def risk(*options):
+        out = run("train", "--example", "diabetes", "-o", "m.h5", "--max-rounds", 30, *options).ok()
+        return re.search("with a risk of (.*)", out)[1]
+
+    assert risk() == risk("--seed", 0) == risk("--cv", 5) != risk("--seed", 1)
 
 
 def test_model_and_summary_appear_together_or_not_at_all(run, tmp_path):

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.model_selection import KFold, StratifiedKFold
 
 from .._version import __version__
 from ..bounds import Certificate, certify
@@ -23,6 +24,7 @@ from ..whole_file import check_output, whole_file
 from .train_data import CLASSIFICATION, REGRESSION, Examples, choose_task, shipped_examples
 
 SECONDS_BETWEEN_LINES = 5.0
+FOLDS = 5  # of the cross-validation that chooses a strength where none is given
 ESTIMATORS: dict[str, Any] = {CLASSIFICATION: QuadBoostClassifier, REGRESSION: QuadBoostRegressor}
 # Parameters of the estimators that are of no use to a command, or that it sets itself.
 LEFT_OUT = {"callbacks", "callback_every", "verbose", "validation_fraction", "warm_start"}
@@ -35,7 +37,7 @@ def train(arguments: Namespace) -> None:
     validation_table, fraction = _validation(arguments.validation)
     _check(arguments, validation_table)
     options = _options(arguments)
-    if arguments.cv is not None:
+    if arguments.cv:
         _check_cv(arguments.cv, options, arguments.validation)
     examples, validation = _read(arguments, validation_table)
     target = arguments.target or "target"
@@ -51,7 +53,10 @@ def train(arguments: Namespace) -> None:
         if examples.n_left_out:
             _print(f"{examples.n_left_out} rows without a target are left out")
         _print(f"training on {len(examples.y)} rows, {len(examples.names)} features")
-    ensemble = _fit(task, options, examples, validation, arguments)
+    n_folds, why = _choose_folds(arguments, options, examples.y, task)
+    if why and not arguments.quiet:
+        _print(why)
+    ensemble = _fit(task, options, examples, validation, arguments, n_folds)
     summary = {"task": task, "target": target, **_summary(ensemble, examples, validation)}
     summary["seconds"] = time.monotonic() - start
     ensemble.info["summary"] = summary
@@ -113,13 +118,35 @@ def _check(arguments: Namespace, validation_table: str | None) -> None:
 def _check_cv(cv: int, options: dict[str, Any], validation: str | None) -> None:
     """Refuse what does not go with cross-validation."""
     if cv < 2:
-        raise ValueError(f"--cv {cv} must be a whole number of at least 2")
+        raise ValueError(f"--cv {cv} must be a whole number of at least 2, or 0 for no cross-validation")
     if validation is not None:
         raise ValueError("--cv and --validation both choose the number of rounds; give one of them")
+    for flag in _apart_from_search(options):
+        raise ValueError(f"{flag} does not go with --cv; leave one of them out")
+
+
+def _apart_from_search(options: dict[str, Any]) -> list[str]:
+    """The options given that do not go with cross-validation."""
     searched = set(QuadBoostClassifierCV._get_param_names()) | set(QuadBoostRegressorCV._get_param_names())
-    for name in options:
-        if name not in searched - {"reg_lambda", "alpha_max"} | {"random_state"}:
-            raise ValueError(f"--{name.replace('_', '-')} does not go with --cv; leave one of them out")
+    allowed = searched - {"reg_lambda", "alpha_max"} | {"random_state"}
+    return [f"--{name.replace('_', '-')}" for name in options if name not in allowed]
+
+
+def _choose_folds(arguments: Namespace, options: dict[str, Any], y: np.ndarray, task: str) -> tuple[int, str]:
+    """How many folds to cross-validate with, 0 for none, and what to say where nobody asked for it."""
+    penalty = options.get("penalty", "l1")
+    strength = "--alpha-max" if penalty == "linf" else "--reg-lambda"
+    apart = _apart_from_search(options)
+    if arguments.cv is not None or arguments.validation is not None or penalty is None or strength in apart:
+        return arguments.cv or 0, ""
+    default = "0.1" if penalty == "linf" else "taken from the number of rows"
+    if apart:
+        return 0, f"no {strength} given: {default}, because {apart[0]} does not go with cross-validation"
+    fewest = len(y) // 2 if task == REGRESSION else int(np.unique(y, return_counts=True)[1].min())
+    if fewest < FOLDS:
+        what = "rows" if task == REGRESSION else "rows of a class"
+        return 0, f"no {strength} given: {default}, because there are too few {what} for cross-validation"
+    return FOLDS, f"no {strength} given: chosen by {FOLDS}-fold cross-validation (--cv 0: {default})"
 
 
 def _options(arguments: Namespace) -> dict[str, Any]:
@@ -164,7 +191,12 @@ def _real(examples: Examples) -> Examples:
 
 
 def _fit(
-    task: str, options: dict[str, Any], examples: Examples, validation: Examples | None, arguments: Namespace
+    task: str,
+    options: dict[str, Any],
+    examples: Examples,
+    validation: Examples | None,
+    arguments: Namespace,
+    n_folds: int,
 ) -> Ensemble:
     for name, only_for in ONLY_FOR.items():
         if name in options and only_for != task:
@@ -177,8 +209,8 @@ def _fit(
             raise ValueError(f"the validation rows have the label {unknown[0].item()!r}, which no training row has")
     on_terminal, quiet = sys.stderr.isatty(), arguments.quiet
     options |= {"categorical_features": examples.categorical, "verbose": int(on_terminal and not quiet)}
-    if arguments.cv is not None:
-        return _cross_validated(task, options, examples, arguments)
+    if n_folds:
+        return _cross_validated(task, options, examples, arguments, n_folds)
     estimator = ESTIMATORS[task](**options, callbacks=None if on_terminal or quiet else [_Lines()])
     more = {}
     if validation is not None:
@@ -186,12 +218,16 @@ def _fit(
     return _named(estimator.fit(examples.X, examples.y, examples.weight, **more).ensemble_, examples)
 
 
-def _cross_validated(task: str, options: dict[str, Any], examples: Examples, arguments: Namespace) -> Ensemble:
-    options = {name: value for name, value in options.items() if name != "random_state"}  # folds are not random
-    estimator = SEARCHES[task](**options, cv=arguments.cv).fit(examples.X, examples.y, examples.weight)
+def _cross_validated(
+    task: str, options: dict[str, Any], examples: Examples, arguments: Namespace, n_folds: int
+) -> Ensemble:
+    options = {name: value for name, value in options.items() if name != "random_state"}
+    splitter = StratifiedKFold if task == CLASSIFICATION else KFold
+    cv = splitter(n_folds, shuffle=True, random_state=arguments.random_state)
+    estimator = SEARCHES[task](**options, cv=cv).fit(examples.X, examples.y, examples.weight)
     if not arguments.quiet:
         chosen = ", ".join(f"{name}={_short(value)}" for name, value in estimator.best_params_.items())
-        _print(f"{arguments.cv}-fold cross-validation chose {chosen}, with a risk of {estimator.best_score_:.6g}")
+        _print(f"{n_folds}-fold cross-validation chose {chosen}, with a risk of {estimator.best_score_:.6g}")
     return _named(estimator.ensemble_, examples)
 
 
