@@ -290,28 +290,24 @@ cdef void _tabulate(
                         table + b * n_bins, n_bins)
 
 
-cdef void _copy_transposed(
-    const count_t[:, ::1] of_g, Py_ssize_t first_f, Py_ssize_t first_g, count_t[:, ::1] of_f, Py_ssize_t start
-) noexcept nogil:
-    cdef Py_ssize_t a, b, n_g = of_g.shape[0], end = min(of_f.shape[0], start + LINE)
-    cdef count_t above
-    for b in range(n_g):
-        for a in range(start, end):
-            above = of_g[b - 1, first_f + a] if 0 < b < n_g - 1 else 0
-            of_f[a, first_g + b] = of_g[b, first_f + a] - above
-
-
 def copy_transposed(
     const count_t[:, ::1] of_g,      # IN  (bins of g, all bins) running sums down the value bins
     Py_ssize_t first_f,              # IN  where the bins of f begin
     Py_ssize_t first_g,              # IN  where the bins of g begin
     count_t[:, ::1] of_f,            # OUT (bins of f, all bins) sums: the columns of g are written
-    int n_threads,
 ):
     """The joint counts of f and g from those of g and f."""
-    cdef Py_ssize_t k, n_lines = (of_f.shape[0] + LINE - 1) // LINE
-    for k in prange(n_lines, nogil=True, schedule="static", num_threads=n_threads):
-        _copy_transposed(of_g, first_f, first_g, of_f, k * LINE)
+    cdef Py_ssize_t a, b, start, end, n_f = of_f.shape[0], n_g = of_g.shape[0]
+    cdef count_t above
+    with nogil:
+        start = 0
+        while start < n_f:
+            end = min(n_f, start + LINE)
+            for b in range(n_g):
+                for a in range(start, end):
+                    above = of_g[b - 1, first_f + a] if 0 < b < n_g - 1 else 0
+                    of_f[a, first_g + b] = of_g[b, first_f + a] - above
+            start = end
 
 
 cdef void _run_down(count_t[:, ::1] table, Py_ssize_t first, Py_ssize_t last) noexcept nogil:

@@ -20,7 +20,8 @@ from .exact import rounded_weights
 from .gram import GramCache, Known, StumpGram
 from .moments import SHARE_FOR_SORTING, Moments, stump_moments
 from .stumps import Stumps, candidate_stumps
-from .training import CELLS_FOR_THREADS, Options, Rows
+from .threads import threads_for
+from .training import Options, Rows
 
 MOST_TOGETHER = 10  # splits whose columns are made together
 VOTERS_FOR_THREADS = 1_000_000  # rated in a run, below which a second thread costs more than it brings
@@ -63,7 +64,7 @@ class Folds:
         self.options = options
         self.n_levels = n_levels
         self.per_fold = thresholds_per_fold
-        n_threads = options.n_threads if rows.X.size > CELLS_FOR_THREADS else 1
+        n_threads = threads_for(rows.X.size, options.n_threads)
         self.stumps = self._candidates(rows.X, rows.weight, n_threads)
         self.codes = self.stumps.code(rows.X, n_threads)
         self.total = stump_moments(

@@ -16,12 +16,10 @@ import numpy as np
 
 from . import _counts
 from .stumps import Stumps
+from .threads import threads_for
 from .voters import LEVEL, MISSING
 
 COUNTS_LIMIT = 1 << 30  # rows, up to which counts and their doubles fit in 32 bits
-CELLS_FOR_THREADS = 100_000  # codes counted, below which a second thread costs more than it brings
-ROWS_FOR_THREADS = 50_000  # the same of rows sorted
-
 TABLE_PAYS = 4  # codes per cell of a table of joint counts, from which it is worth its memory
 
 Known = tuple[int, np.ndarray]  # a voter and its column
@@ -181,7 +179,7 @@ class StumpGram:
         return column
 
     def _add_rows(self, column: np.ndarray, rows: np.ndarray, factor: int) -> None:
-        n_threads = 1 if rows.size * self.codes.shape[1] < CELLS_FOR_THREADS else self.n_threads
+        n_threads = threads_for(rows.size * self.codes.shape[1], self.n_threads)
         self._counter.add(rows, factor, column, n_threads)
 
     def _rows_of(self, feature: int) -> _FeatureRows:
@@ -191,7 +189,7 @@ class StumpGram:
         if len(self._kept) >= self._most_kept:
             self._kept.popitem(last=False)
         m, n_bins = len(self.codes), int(self.stumps.n_cuts[feature]) + 2
-        n_threads = 1 if m < ROWS_FOR_THREADS else self.n_threads
+        n_threads = threads_for(m, self.n_threads)
         order, bin_end = np.empty(m, dtype=np.int32), np.empty(n_bins, dtype=np.int64)
         count, own = np.empty((n_threads, n_bins), dtype=np.int64), np.empty(m, dtype=self.codes.dtype)
         _counts.sort_rows(self.codes, feature, count, own, bin_end, order, n_threads)
@@ -211,10 +209,10 @@ class StumpGram:
         table = np.empty((len(bin_end), start[-1]), dtype=self.dtype)
         known = {g: rows.table for g, rows in self._kept.items() if rows.table is not None}
         new = np.array([g for g in range(self.stumps.n_features) if g not in known])
-        self._counter.tabulate(order, bin_end, new, table, self.n_threads)
+        self._counter.tabulate(order, bin_end, new, table, threads_for(len(order) * len(new), self.n_threads))
         for g, of_g in known.items():
-            _counts.copy_transposed(of_g, start[feature], start[g], table, self.n_threads)
-        _counts.run_down(table, self.n_threads)
+            _counts.copy_transposed(of_g, start[feature], start[g], table)
+        _counts.run_down(table, threads_for(table.size, self.n_threads))
         return table
 
 

@@ -14,7 +14,8 @@ import numpy as np
 from .frames import learn_schema, to_matrix
 from .gram import COUNTS_LIMIT, TABLE_PAYS
 from .moments import SHARE_FOR_SORTING
-from .stumps import CELLS_FOR_THREADS, FEATURES_TOGETHER, Stumps, candidate_stumps
+from .stumps import FEATURES_TOGETHER, Stumps, candidate_stumps
+from .threads import threads_for
 from .training import Options, Rows, train
 
 MOST_CLASSES = 20  # numbers of more different values are targets
@@ -204,7 +205,7 @@ class _Fit:
         m, d = self.m, len(self.n_cuts)
         most_cuts = self.n_cuts.max(initial=0)
         codes = d * (1 if most_cuts < 1 << 8 else 2 if most_cuts < 1 << 16 else 4)
-        n_threads = self.options.n_threads if m * d > CELLS_FOR_THREADS else 1
+        n_threads = threads_for(m * d, self.options.n_threads)
         n_threads = min(n_threads, -(-d // FEATURES_TOGETHER))
         # Bytes a row.
         given = 16 * self.n_outputs + 8 * self.has_labels + 16 * self.is_weighted

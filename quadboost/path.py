@@ -19,8 +19,7 @@ from .progress import steps_of
 from .reweight import reweighted
 from .selection import REACH, Candidate, check_strengths, risk_of_constants, strengths_of
 from .stumps import candidate_stumps
-from .threads import resolve_threads
-from .training import CELLS_FOR_THREADS
+from .threads import resolve_threads, threads_for
 
 ROUNDS_AT_A_TIME = 300  # between two times that all weights are solved for
 PATH_REACH = REACH | {"l1": 1e-3}  # as other libraries: further down nearly all voters are active
@@ -139,7 +138,7 @@ def regularization_path(
         sample_weight=given.all_weights(),
     )
     rows = given.rows(schema, "regularization_path")
-    n_threads = resolve_threads(n_jobs) if rows.X.size > CELLS_FOR_THREADS else 1
+    n_threads = threads_for(rows.X.size, resolve_threads(n_jobs))
     stumps = candidate_stumps(
         rows.X, rows.weight, thresholds=thresholds, spacing=spacing, n_threads=n_threads,
         n_levels={f: len(levels) for f, levels in schema.categories.items()},

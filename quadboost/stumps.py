@@ -21,13 +21,12 @@ from . import _coding
 from .bins import BinIndex, bin_index, starts
 from .checks import at_least, one_of
 from .exact import fixed_point
-from .threads import in_threads
+from .threads import in_threads, threads_for
 from .voters import LEVEL, MISSING, THRESHOLD
 
 CODES_IN_A_BYTE = 256
 INFINITE_REMEDY = "replace infinity by a finite number, or by NaN for a missing value"
 FEATURES_TOGETHER = 4
-CELLS_FOR_THREADS = 1_000_000  # sorted, below which a second thread costs more than it brings
 CELLS_AT_A_TIME = 20_000_000  # coded between two chances to interrupt
 
 
@@ -162,7 +161,7 @@ def candidate_stumps(
     mass = None if weight is None else np.maximum(fixed_point(np.ones(len(weight)), weight)[0], 1)
     n_levels = n_levels or {}
     groups = range(0, X.shape[1], FEATURES_TOGETHER)
-    n_threads = min(n_threads, len(groups)) if X.size > CELLS_FOR_THREADS else 1
+    n_threads = threads_for(X.size, min(n_threads, len(groups)))
     # Made here: what a thread takes from the system for itself is of no use to the others when it is done.
     scratch = deque(_Scratch.make(X) for _ in range(n_threads))
 

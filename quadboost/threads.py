@@ -9,6 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from numbers import Integral
 from typing import Any, TypeVar
 
+STEPS_FOR_THREADS = 1_000_000  # of a kernel, a millisecond or so
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -43,6 +45,11 @@ def resolve_threads(n_jobs: Any) -> int:
         raise ValueError(f"n_jobs={n_jobs!r} must be a whole number of threads, or -1 for every core")
     n_jobs = int(n_jobs)
     return n_jobs if n_jobs > 0 else max(1, available_threads() + 1 + n_jobs)
+
+
+def threads_for(steps: int, n_threads: int) -> int:
+    """One thread where there is little to do: others cost more than they bring, the more so when cores are busy."""
+    return n_threads if steps >= STEPS_FOR_THREADS else 1
 
 
 def in_threads(function: Callable[[Item], Result], items: Iterable[Item], n_threads: int) -> list[Result]:

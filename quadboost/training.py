@@ -15,9 +15,8 @@ from .exact import effective_count
 from .moments import Moments, stump_moments
 from .penalties import auto_lambda, make_penalty
 from .stumps import Stumps, candidate_stumps, check_thresholds
+from .threads import threads_for
 from .voters import step_values
-
-CELLS_FOR_THREADS = 100_000  # values, below which threads cost more than they bring
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,7 @@ def train(
 
     `known` are the stumps and moments of the rows, where they were made before.
     """
-    n_threads = options.n_threads if rows.X.size > CELLS_FOR_THREADS else 1
+    n_threads = threads_for(rows.X.size, options.n_threads)
     cache_bytes = options.cache_bytes if validation is None else options.cache_bytes // 2
     stumps = known[0] if known is not None else candidate_stumps(
         rows.X, rows.weight, thresholds=options.thresholds, spacing=options.spacing, n_levels=n_levels,

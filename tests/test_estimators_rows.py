@@ -16,6 +16,7 @@ from test_estimators import assert_same_model, score
 
 import quadboost.ensemble
 import quadboost.gram
+import quadboost.threads
 import quadboost.training
 from quadboost import QuadBoostClassifier, QuadBoostRegressor, boost, moments_from_matrix
 
@@ -185,8 +186,8 @@ def test_the_order_of_rows_changes_no_bit(estimator, options, y, weight):
 
 @pytest.fixture
 def threads_for_everything(monkeypatch):
-    for module in (quadboost.training, quadboost.gram, quadboost.ensemble):
-        monkeypatch.setattr(module, "CELLS_FOR_THREADS", 0)
+    monkeypatch.setattr(quadboost.threads, "STEPS_FOR_THREADS", 0)
+    monkeypatch.setattr(quadboost.ensemble, "CELLS_FOR_THREADS", 0)
 
 
 @pytest.mark.parametrize("n_jobs", [2, 4, -1, None])

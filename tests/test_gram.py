@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from mixed_table import N_LEVELS, mixed_table, outputs, targets
 
 import quadboost.gram
+import quadboost.threads
 from quadboost import QuadBoostClassifier, moments_from_matrix
 from quadboost.gram import GramCache
 from quadboost.moments import stump_moments
@@ -85,7 +86,7 @@ def test_columns_with_real_weights_are_close_and_do_not_depend_on_what_was_asked
 @pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
 @pytest.mark.parametrize("n_threads", [2, 4])
 def test_threads_give_the_same_bits(n_threads, weighted, monkeypatch):
-    monkeypatch.setattr(quadboost.gram, "CELLS_FOR_THREADS", 0)
+    monkeypatch.setattr(quadboost.threads, "STEPS_FOR_THREADS", 0)
     weight = np.random.default_rng(1).uniform(0.1, 2, size=400) if weighted else None
     single, several = (problem(20, weight, n_threads=n)[0] for n in (1, n_threads))
     np.testing.assert_array_equal(columns(several), columns(single))
