@@ -316,7 +316,7 @@ class QuadBoostClassifierCV(_Search, QuadBoostClassifier):
     __doc__ = f"""`QuadBoostClassifier` that chooses its penalty and number of rounds by cross-validation.
 
     The Gram columns of a fold are those of all rows less those of the rows held out, all penalties share them, and one
-    run gives every number of rounds: a whole grid costs a few fits.
+    run gives every number of rounds: a whole grid costs far less than to fit each candidate to each fold.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Choosing a penalty, its strength and the number of rounds by cross-validation, at the price of few fits.
+"""Choosing a penalty, its strength and the number of rounds by cross-validation.
 
 All candidates of a split share its Gram columns (folds.py). One run of rounds gives every number of rounds, and the
 moments of the rows held out give the risk there, exactly, after each.
