@@ -138,8 +138,8 @@ def score_batches(job: Job) -> None:
     X, y = X[: size.rows], y[: size.rows]
     report.section(
         f"Batches of {size.rows:,} rows",
-        f"Peers' time is linear in rows, so some score fewer, as the table says: {size.other_rows:,} where nothing is "
-        f"to be reached, {size.slow_rows:,} with more than {size.usual_rounds:,} rounds. Who takes less than "
+        f"Some peers score fewer rows, as the table says, or they would take too long: {size.other_rows:,} where "
+        f"nothing is to be reached, {size.slow_rows:,} with more than {size.usual_rounds:,} rounds. Who takes less than "
         f"{QUICK:g} s has more runs. `{SUM}`, on one thread, is about what it takes to read the matrix. CPU is the "
         "time of all cores: it does not count what else the machine does. Risk is the mean squared error: the models "
         "are alike.",
