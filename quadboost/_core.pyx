@@ -19,6 +19,7 @@ cdef extern from *:
     int QUADBOOST_OPENMP
 
 cdef extern from "_rounds.h":
+    Py_ssize_t first_equal(const double*, double, Py_ssize_t) noexcept nogil
     void move_counts(double*, const int32_t*, const double*, double, double, Py_ssize_t) noexcept nogil
     void move_sums(double*, const double*, const double*, double, double, Py_ssize_t) noexcept nogil
     double move_and_rate_counts(
@@ -168,7 +169,7 @@ cdef class Rounds:
     ) noexcept nogil:
         cdef double decrease[BLOCK]
         cdef double p = delta * self._train._per_weight, q = delta * self._train._centre[moved], top
-        cdef Py_ssize_t i, n
+        cdef Py_ssize_t n
         cdef const int32_t* counts = NULL
         cdef const double* sums = NULL
         if delta == 0:
@@ -192,10 +193,7 @@ cdef class Rounds:
                     decrease, n)
             if top > best[0]:  # strictly: of equal voters the first wins
                 best[0] = top
-                for i in range(n):
-                    if decrease[i] == top:
-                        where[0] = start + i
-                        break
+                where[0] = start + first_equal(decrease, top, n)
             start += n
 
     def run(

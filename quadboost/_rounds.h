@@ -35,6 +35,18 @@ FOR_EVERY_MACHINE static double largest_of(double *restrict decrease, ptrdiff_t 
     return top[0];
 }
 
+/* The first of n numbers that is the wanted one, which is among them. Without a way out of the loop: many are looked at
+ * together. */
+FOR_EVERY_MACHINE static ptrdiff_t first_equal(const double *restrict decrease, double wanted, ptrdiff_t n)
+{
+    ptrdiff_t first = n;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        ptrdiff_t here = decrease[i] == wanted ? i : n;
+        first = here < first ? here : first;
+    }
+    return first;
+}
+
 /* Move the edges of a block of voters after one weight moved, state the decrease of the objective that each voter
  * now offers, and return the largest. `decrease` has room for two halves.
  *
