@@ -31,15 +31,6 @@ typedef struct {
     int32_t shift, n_steps;
 } BucketRule;
 
-static inline int has_avx512(void)
-{
-#ifdef QUADBOOST_AVX512
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl");
-#else
-    return 0;
-#endif
-}
-
 /* An integer that grows with x: of a double's bits, the sign's complement apart. */
 static inline int64_t key_of(double x)
 {
@@ -150,30 +141,41 @@ FOR_AVX512 static inline void eightfold_add(const int32_t *bins, ptrdiff_t n, co
         _mm512_storeu_pd(out + r, _mm512_add_pd(_mm512_loadu_pd(out + r), own));
     }
 }
-#else
-#define eightfold_bins_of plain_bins_of
-#define eightfold_add plain_add
 #endif
+
+/* How many of n rows are taken eight at once. */
+static inline ptrdiff_t rows_in_eights(ptrdiff_t n)
+{
+#ifdef QUADBOOST_AVX512
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl"))
+        return n & ~(ptrdiff_t)7;
+#endif
+    return 0;
+}
 
 /* The number of cuts below each value; the number of cuts plus one for NaN. */
 static inline void bins_of(
     const double *x, ptrdiff_t n, const BucketRule *rule, const double *cuts, const int32_t *place, int32_t *bins)
 {
-    const ptrdiff_t eights = has_avx512() ? n & ~(ptrdiff_t)7 : 0;
+    const ptrdiff_t done = rows_in_eights(n);
     cuts += rule->first_cut;
     place += rule->first_place;
-    if (eights)
-        eightfold_bins_of(x, eights, rule, cuts, place, bins);
-    if (eights < n)
-        plain_bins_of(x + eights, n - eights, rule, cuts, place, bins + eights);
+#ifdef QUADBOOST_AVX512
+    if (done)
+        eightfold_bins_of(x, done, rule, cuts, place, bins);
+#endif
+    if (done < n)
+        plain_bins_of(x + done, n - done, rule, cuts, place, bins + done);
 }
 
 /* Add to each score the value of its bin. */
 static inline void add_values(const int32_t *bins, ptrdiff_t n, const double *value, double *out)
 {
-    ptrdiff_t r = has_avx512() ? n & ~(ptrdiff_t)7 : 0;
+    ptrdiff_t r = rows_in_eights(n);
+#ifdef QUADBOOST_AVX512
     if (r)
         eightfold_add(bins, r, value, out);
+#endif
     for (; r < n; r++)
         out[r] += value[bins[r]];
 }

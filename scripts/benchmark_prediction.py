@@ -139,10 +139,10 @@ def score_batches(job: Job) -> None:
     report.section(
         f"Batches of {size.rows:,} rows",
         f"Some peers score fewer rows, as the table says, or they would take too long: {size.other_rows:,} where "
-        f"nothing is to be reached, {size.slow_rows:,} with more than {size.usual_rounds:,} rounds. Who takes less than "
-        f"{QUICK:g} s has more runs. `{SUM}`, on one thread, is about what it takes to read the matrix. CPU is the "
-        "time of all cores: it does not count what else the machine does. Risk is the mean squared error: the models "
-        "are alike.",
+        f"nothing is to be reached, {size.slow_rows:,} with more than {size.usual_rounds:,} rounds. Who takes less "
+        f"than {QUICK:g} s has more runs. `{SUM}`, on one thread, is about what it takes to read the matrix. CPU is "
+        "the time of all cores: it does not count what else the machine does. Risk is the mean squared error: the "
+        "models are alike.",
     )
     threads_tried = sorted({1, job.threads})
     results: dict[tuple[str, int, int], tuple[Timed, int]] = {}
