@@ -17,7 +17,7 @@ import numpy as np
 
 from . import _folds
 from .exact import rounded_weights
-from .gram import GramCache, Known, StumpGram
+from .gram import GramCache, Known, Room, StumpGram
 from .moments import SHARE_FOR_SORTING, Moments, stump_moments
 from .stumps import Stumps, candidate_stumps
 from .threads import threads_for
@@ -204,6 +204,7 @@ class SharedColumns:
         self._most = cache_bytes // max(1, source.voter_sum.nbytes)
         self._columns: dict[int, np.ndarray] = {}
         self._order: list[int] = []
+        self._room = Room(source.voter_sum.shape, source.dtype)
         self._lock = Lock()
 
     def find(self, voter: int) -> np.ndarray | None:
@@ -213,16 +214,20 @@ class SharedColumns:
             return columns
         with self._lock:
             if voter not in self._columns and len(self._columns) < self._most:
-                columns = self.source.make(voter, *self._neighbours(voter))
+                columns = self._room.take()
+                self.source.make(voter, *self._neighbours(voter), columns)
                 self._columns[voter] = columns
                 insort(self._order, voter)
                 self.address[voter] = columns.__array_interface__["data"][0]
             return self._columns.get(voter)
 
-    def make(self, voter: int, part: int) -> np.ndarray:
-        """One column of a voter for which there is no room here."""
+    def make(self, voter: int, part: int, out: np.ndarray) -> None:
+        """Write one column of a voter for which there is no room here."""
         with self._lock:
-            return self.source.make(voter, *self._neighbours(voter))[part].copy()
+            columns = self._room.take()
+            self.source.make(voter, *self._neighbours(voter), columns)
+            np.copyto(out, columns[part])
+            self._room.give_back(columns)
 
     def _neighbours(self, voter: int) -> tuple[Known | None, Known | None]:
         place = bisect_left(self._order, voter)
@@ -240,8 +245,8 @@ class _Part:
         self.shared, self.part = shared, part
         self.dtype, self.n_voters = shared.source.dtype, shared.source.n_voters
 
-    def make(self, voter: int, before: Known | None, after: Known | None) -> np.ndarray:
-        return self.shared.make(voter, self.part)
+    def make(self, voter: int, before: Known | None, after: Known | None, out: np.ndarray) -> None:
+        self.shared.make(voter, self.part, out)
 
 
 class _PartCache(GramCache):

@@ -7,6 +7,7 @@ no difference there.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, insort
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ from .threads import threads_for
 from .voters import LEVEL, MISSING
 
 COUNTS_LIMIT = 1 << 30  # rows, up to which counts and their doubles fit in 32 bits
+PIECE_BYTES = 1 << 24  # of memory for columns; large enough for the system's large pages
 TABLE_PAYS = 4  # codes per cell of a table of joint counts, from which it is worth its memory
 
 Known = tuple[int, np.ndarray]  # a voter and its column
@@ -33,9 +35,29 @@ class GramSource(Protocol):
     @property
     def n_voters(self) -> int: ...
 
-    def make(self, voter: int, before: Known | None, after: Known | None) -> np.ndarray:
-        """The column of a voter, given those of its nearest neighbours that are known."""
+    def make(self, voter: int, before: Known | None, after: Known | None, out: np.ndarray) -> None:
+        """Write the column of a voter, given those of its nearest neighbours that are known."""
         ...
+
+
+class Room:
+    """Memory for arrays of one shape, taken in ever larger pieces: small ones would be handed out page by page."""
+
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype) -> None:
+        self.shape, self.dtype = shape, dtype
+        self._most = max(1, PIECE_BYTES // max(1, math.prod(shape) * dtype.itemsize))
+        self._next = 8  # arrays in the next piece
+        self._free: list[np.ndarray] = []
+
+    def take(self) -> np.ndarray:
+        """An array that nobody has; what it holds is of no use."""
+        if not self._free:
+            self._free.extend(np.empty((min(self._next, self._most), *self.shape), dtype=self.dtype)[::-1])
+            self._next *= 2
+        return self._free.pop()
+
+    def give_back(self, array: np.ndarray) -> None:
+        self._free.append(array)
 
 
 class GramCache:
@@ -57,6 +79,7 @@ class GramCache:
         self.clock = np.zeros(1, dtype=np.int64)
         self._columns: dict[int, np.ndarray] = {}
         self._order: list[int] = []  # the voters whose columns are here
+        self._room = Room((source.n_voters,), source.dtype)
         column_bytes = max(1, source.n_voters * source.dtype.itemsize)
         self._most = max(2, cache_bytes // column_bytes)  # columns; a round of validation needs its own cache
 
@@ -69,7 +92,8 @@ class GramCache:
         column = self._columns.get(voter)
         if column is None:
             self._make_room()
-            column = self.source.make(voter, *self._neighbours(voter))
+            column = self._room.take()
+            self.source.make(voter, *self._neighbours(voter), column)
             self._columns[voter] = column
             insort(self._order, voter)
             self.address[voter] = column.__array_interface__["data"][0]
@@ -93,7 +117,7 @@ class GramCache:
         n_kept = self._most - 1 - self._most // 8  # several at a time, or every new column would search for the oldest
         oldest = voters[np.argsort(self.stamp[voters], kind="stable")[: len(voters) - n_kept]]
         for voter in oldest.tolist():
-            del self._columns[voter]
+            self._room.give_back(self._columns.pop(voter))
         self.address[oldest] = 0
         self._order = sorted(self._columns)
 
@@ -146,15 +170,20 @@ class StumpGram:
     def n_voters(self) -> int:
         return self.stumps.n_voters
 
-    def make(self, voter: int, before: Known | None, after: Known | None) -> np.ndarray:
+    def make(self, voter: int, before: Known | None, after: Known | None, out: np.ndarray) -> None:
         feature, kind, position = self.stumps.locate(voter)
         rows = self._rows_of(feature)
         if kind == MISSING:
-            return self.voter_sum - 2 * rows.present
+            np.subtract(self.voter_sum, 2 * rows.present, out=out)
+            return
         if kind == LEVEL:
-            return self._add(-rows.present, rows, position, position + 1, 2)
+            np.negative(rows.present, out=out)
+            self._add(out, rows, position, position + 1, 2)
+            return
         if rows.table is not None:
-            return self._add(rows.present.copy(), rows, -1, position, -2)
+            np.copyto(out, rows.present)
+            self._add(out, rows, -1, position, -2)
+            return
         first_voter = int(self.stumps.voter_start[feature])
         low, low_column = (before[0] - first_voter, before[1]) if before and before[0] >= first_voter else (-1, None)
         high, high_column = int(self.stumps.n_cuts[feature]), None
@@ -162,12 +191,16 @@ class StumpGram:
             high, high_column = after[0] - first_voter, after[1]
         ends = rows.bin_end
         if ends[position] - (ends[low] if low >= 0 else 0) <= ends[high] - ends[position]:
-            base = rows.present if low_column is None else low_column
-            return self._add(base.copy(), rows, low, position, -2)
-        base = -rows.present if high_column is None else high_column.copy()
-        return self._add(base, rows, position, high, 2)
+            np.copyto(out, rows.present if low_column is None else low_column)
+            self._add(out, rows, low, position, -2)
+            return
+        if high_column is None:
+            np.negative(rows.present, out=out)
+        else:
+            np.copyto(out, high_column)
+        self._add(out, rows, position, high, 2)
 
-    def _add(self, column: np.ndarray, rows: _FeatureRows, low: int, high: int, factor: int) -> np.ndarray:
+    def _add(self, column: np.ndarray, rows: _FeatureRows, low: int, high: int, factor: int) -> None:
         """Add factor times the products with a voter that is 1 in the bins low + 1 .. high and 0 elsewhere."""
         if rows.table is not None:
             self._counter.add_bins(rows.table[high], factor, column)
@@ -176,7 +209,6 @@ class StumpGram:
         elif rows.order is not None:
             first = int(rows.bin_end[low]) if low >= 0 else 0
             self._add_rows(column, rows.order[first : int(rows.bin_end[high])], factor)
-        return column
 
     def _add_rows(self, column: np.ndarray, rows: np.ndarray, factor: int) -> None:
         n_threads = threads_for(rows.size * self.codes.shape[1], self.n_threads)
@@ -229,11 +261,9 @@ class MatrixGram:
     def n_voters(self) -> int:
         return self.H.shape[1]
 
-    def make(self, voter: int, before: Known | None, after: Known | None) -> np.ndarray:
+    def make(self, voter: int, before: Known | None, after: Known | None, out: np.ndarray) -> None:
         value = self.H[:, voter] if self.weight is None else self.H[:, voter] * self.weight
-        out = np.empty(self.n_voters)
         _counts.matrix_products(self.H, value, out, self.n_threads)
-        return out
 
 
 class SummedGram:
@@ -247,8 +277,7 @@ class SummedGram:
     def n_voters(self) -> int:
         return self.terms[0][1].source.n_voters
 
-    def make(self, voter: int, before: Known | None, after: Known | None) -> np.ndarray:
-        total = np.zeros(self.n_voters, dtype=self.dtype)
+    def make(self, voter: int, before: Known | None, after: Known | None, out: np.ndarray) -> None:
+        out[:] = 0
         for sign, cache in self.terms:
-            total += sign * cache.column(voter)
-        return total
+            out += sign * cache.column(voter)

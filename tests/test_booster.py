@@ -327,9 +327,9 @@ def test_the_time_is_looked_at_while_columns_are_made(problem):
     class SlowSource:
         n_voters, dtype = problem.moments.n_voters, np.dtype(np.float64)
 
-        def make(self, voter, before, after):
+        def make(self, voter, before, after, out):
             time.sleep(0.02)
-            return problem.moments.gram.column(voter)
+            out[:] = problem.moments.gram.column(voter)
 
     # Every round needs a column, since only two are kept. A busy machine only makes fewer rounds in the time.
     slow = Moments(**{**vars(problem.moments), "gram": GramCache(SlowSource(), 1)})
