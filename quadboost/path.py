@@ -18,7 +18,7 @@ from .penalties import Penalty
 from .progress import steps_of
 from .reweight import reweighted
 from .selection import REACH, Candidate, check_strengths, risk_of_constants, strengths_of
-from .stumps import candidate_stumps
+from .stumps import Stumps, candidate_stumps
 from .threads import resolve_threads, threads_for
 
 ROUNDS_AT_A_TIME = 300  # between two times that all weights are solved for
@@ -155,27 +155,7 @@ def regularization_path(
             )  # fmt: skip
             points.append(_Point.of(best))
             tell()
-    voters = np.unique(np.concatenate([point.voter for point in points]))
-    weight = np.zeros((len(points), len(voters)))
-    for row, point in zip(weight, points, strict=True):
-        row[np.searchsorted(voters, point.voter)] = point.weight
-    feature, kind, threshold = stumps.describe(voters)
-    intercept, risk, objective, dual_gap = np.array([point[2:] for point in points]).T
-    return RegularizationPath(
-        penalty=penalty,
-        strength=values,
-        weight=weight,
-        feature=feature,
-        kind=kind,
-        threshold=threshold,
-        intercept=intercept,
-        risk=risk,
-        objective=objective,
-        dual_gap=dual_gap,
-        n_active=np.count_nonzero(weight, axis=1),
-        classes=classes,
-        schema=schema,
-    )
+    return _path_of(points, penalty, values, stumps, classes, schema)
 
 
 class _Point(NamedTuple):
@@ -192,6 +172,38 @@ class _Point(NamedTuple):
     def of(cls, best: Boosted) -> _Point:
         voter = np.flatnonzero(best.weight)
         return cls(voter, best.weight[voter], best.intercept, best.risk, best.objective, best.dual_gap)
+
+
+def _path_of(
+    points: Sequence[_Point],
+    penalty: str,
+    strength: np.ndarray,
+    stumps: Stumps,
+    classes: np.ndarray | None,
+    schema: FrameSchema,
+) -> RegularizationPath:
+    """The points side by side, over the voters that any of them has."""
+    voters = np.unique(np.concatenate([point.voter for point in points]))
+    weight = np.zeros((len(points), len(voters)))
+    for row, point in zip(weight, points, strict=True):
+        row[np.searchsorted(voters, point.voter)] = point.weight
+    feature, kind, threshold = stumps.describe(voters)
+    intercept, risk, objective, dual_gap = np.array([point[2:] for point in points]).T
+    return RegularizationPath(
+        penalty=penalty,
+        strength=strength,
+        weight=weight,
+        feature=feature,
+        kind=kind,
+        threshold=threshold,
+        intercept=intercept,
+        risk=risk,
+        objective=objective,
+        dual_gap=dual_gap,
+        n_active=np.count_nonzero(weight, axis=1),
+        classes=classes,
+        schema=schema,
+    )
 
 
 def optimum(
