@@ -24,6 +24,8 @@ MOST_CLASSES = 20  # numbers of more different values are targets
 MOST_ROWS = 20_000
 MOST_CELLS = 1_000_000  # rows times features; but it has LEAST_ROWS
 LEAST_ROWS = 5_000
+SHORT = 2_000  # rounds; of a fit that has fewer, more rows can be tried, for on more rows it draws fewer features
+MOST_TIMES = 5
 MOST_RATED = 100_000_000  # voters, in all of its rounds; but it has LEAST_ROUNDS
 LEAST_ROUNDS = 1_000
 COLUMN_BYTES = 1 << 27
@@ -45,12 +47,14 @@ def estimate_memory(
     """Bytes that a fit will need at its peak, beside X, y and the weights that it is given.
 
     With `y` this is meant to be within a quarter of what the fit takes, from a few megabytes on: below, much depends on
-    what the process has done before.
+    what the process has done before. It can be off by more for a few hundred rounds or less on several
+    hundred thousand rows, where what features are drawn turns on small differences.
 
-    Without `y` nobody can know how many voters the rounds will draw, and each of them costs memory. The answer is then
-    the geometric mean of that for labels which depend on two features and that for labels which depend on all of them
-    alike, with some noise. There is little between the two, but under l1, where the one can need almost twice as much
-    as the other: a fit to either is then up to a third away from the answer, and one to something in between less.
+    Without `y` nobody can know how many voters and features the rounds will draw, and each of them costs memory. The
+    answer is then the geometric mean of that for labels which depend on two features and that for labels which depend
+    on all of them alike, with some noise. There is little between the two where the rounds are many and there is no l1
+    penalty. Under l1 a fit to either can be a third away. A fit that draws only a few of the features, because there
+    is no noise or there are few rounds beside very many rows, can take several times less.
 
     Parameters
     ----------
@@ -82,7 +86,8 @@ def estimate_memory(
     )
     n_levels = {f: len(levels) for f, levels in schema.categories.items()}
     m, d = X.shape
-    step = max(1, m // max(LEAST_ROWS, min(MOST_ROWS, MOST_CELLS // d)))
+    times = min(MOST_TIMES, max(1, SHORT // options.schedule.max_rounds))
+    step = max(1, m // max(LEAST_ROWS, times * min(MOST_ROWS, MOST_CELLS // d)))
     matrix = to_matrix(_every(X, step), schema)
     stumps = candidate_stumps(matrix, thresholds=options.thresholds, spacing=options.spacing, n_levels=n_levels)
     if y is None:
@@ -110,9 +115,16 @@ def estimate_memory(
         drawn = trial(1)
         if 2 * len(matrix) <= m:
             fewer = 4 if len(matrix) > 2 * LEAST_ROWS else 2
-            power = np.log(drawn.n_voters / trial(fewer).n_voters) / np.log(fewer)
-            growth = (m / len(matrix)) ** float(np.clip(power, -STEEPEST, STEEPEST))
-            drawn = drawn._replace(n_voters=drawn.n_voters * growth)
+            less = trial(fewer)
+
+            def on_all(more: float, less: float, steepest: float) -> float:
+                power = np.log(more / less) / np.log(fewer)
+                return more * (m / len(matrix)) ** float(np.clip(power, -steepest, steepest))
+
+            drawn = drawn._replace(
+                n_voters=on_all(drawn.n_voters, less.n_voters, STEEPEST),
+                n_features=min(float(d), on_all(drawn.n_features, less.n_features, 1.0)),
+            )
         return fit.peak(drawn)
 
     return int(np.exp(np.mean([np.log(peak(each)) for each in targets])))
@@ -146,7 +158,8 @@ def _made_up(matrix: np.ndarray, n_outputs: int, n_features: int, regression: bo
 
 class _Drawn(NamedTuple):
     n_voters: float  # different ones
-    n_features: int
+    n_features: float
+    n_rounds: int  # for all outputs together
 
 
 def _try(rows: Rows, options: Options, n_levels: dict[int, int], held_out: float | None, n_voters: int) -> _Drawn:
@@ -177,7 +190,11 @@ def _try(rows: Rows, options: Options, n_levels: dict[int, int], held_out: float
         rarer = min(RARER[options.penalty], last / before) if before > 0 else 1.0
         n_doublings = np.log2(most_rounds / n_rounds)
         growth = last * sum(rarer ** (k + 1) * min(1.0, n_doublings - k) for k in range(int(np.ceil(n_doublings))))
-    return _Drawn(max(1, len(drawn)) * np.exp(growth), len(np.unique(trained.stumps.describe(drawn)[0])))
+    return _Drawn(
+        n_voters=max(1, len(drawn)) * np.exp(growth),
+        n_features=max(1, len(np.unique(trained.stumps.describe(drawn)[0]))),
+        n_rounds=sum(most_rounds if len(own) == n_rounds else len(own) for own in voters),
+    )
 
 
 def _all_cuts(stumps: Stumps, n: int, m: int, thresholds: int | str) -> np.ndarray:
@@ -227,12 +244,15 @@ class _Fit:
         limit = self.options.cache_bytes // len(shares)
         for_rows = limit // SHARE_FOR_SORTING
         columns = len(shares) * max(2 * column, min(limit - for_rows, drawn.n_voters * column))
-        n_rounds = self.options.schedule.max_rounds
-        log = n_rounds * (60 + 65 * self.n_outputs) + n_voters * len(shares) * (140 + 40 * self.n_outputs)
+        log = (
+            60 * self.options.schedule.max_rounds
+            + 65 * drawn.n_rounds
+            + n_voters * len(shares) * (140 + 40 * self.n_outputs)
+        )
         rows = sum(self._sorted(drawn.n_features, share * self.m, for_rows, size, column) for share in shares)
         return columns + log + rows
 
-    def _sorted(self, n_features: int, m: float, limit: int, size: int, column: float) -> float:
+    def _sorted(self, n_features: float, m: float, limit: int, size: int, column: float) -> float:
         """Rows of the features that were drawn, sorted or counted."""
         d, bins = len(self.n_cuts), self.n_cuts + 2
         table = float(bins.max() * bins.sum())
