@@ -10,6 +10,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
 from libc.string cimport memset
 
 from quadboost._types cimport PREFETCH, code_t, count_t, exact_t, sum_t
+from quadboost._voters cimport voters_of_bins
 
 import numpy as np
 
@@ -91,28 +92,7 @@ cdef void _place_own(
 
 # ---------------------------------------------------------------------------------------------
 # Voters: from sums per bin to sums per voter
-#   threshold voter i: -1 on bins 0..i, +1 on bins i+1..k;  level voter i: +1 on bin i+1, else -1;
-#   both 0 on the bin of missing values; missing voter: +1 there, else -1
 # ---------------------------------------------------------------------------------------------
-
-cdef inline void _voters_of_bins(
-    const exact_t* bins, Py_ssize_t n_cuts, bint is_level, bint has_missing, exact_t factor, exact_t* out
-) noexcept nogil:
-    """Add factor times the sum of value * h over rows, for every voter of a feature, from sums of value per bin."""
-    cdef Py_ssize_t i
-    cdef exact_t present = 0, below = 0
-    for i in range(n_cuts + 1):
-        present += bins[i]
-    if is_level:
-        for i in range(n_cuts):
-            out[i] += factor * (2 * bins[i + 1] - present)
-    else:
-        for i in range(n_cuts):
-            below += bins[i]
-            out[i] += factor * (present - 2 * below)
-    if has_missing:
-        out[n_cuts] += factor * (bins[n_cuts + 1] - present)
-
 
 cdef void _add_voter_sums(
     const exact_t* bins, const int64_t[::1] bin_start, const int64_t[::1] voter_start, const uint8_t[::1] is_level,
@@ -133,7 +113,7 @@ cdef void _add_voter_sums_of(
 ) noexcept nogil:
     cdef Py_ssize_t n_cuts = bin_start[f + 1] - bin_start[f] - 2, n_voters = voter_start[f + 1] - voter_start[f]
     if n_voters > 0:
-        _voters_of_bins(bins + bin_start[f], n_cuts, is_level[f], n_voters > n_cuts, factor, out + voter_start[f])
+        voters_of_bins(bins + bin_start[f], n_cuts, is_level[f], n_voters > n_cuts, factor, out + voter_start[f])
 
 
 def add_voter_sums(

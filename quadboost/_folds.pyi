@@ -2,12 +2,17 @@
 
 import numpy as np
 
-def count_all_but_fold(
+def add_all_but_fold(
     codes: np.ndarray,
     mass: np.ndarray | None,
     rows: np.ndarray,
     fold: np.ndarray,
     bin_start: np.ndarray,
+    voter_start: np.ndarray,
+    is_level: np.ndarray,
+    factor: int,
+    bins: np.ndarray,
+    voters: np.ndarray,
     out: np.ndarray,
 ) -> None: ...
 def follow_risk(

@@ -6,34 +6,62 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uintptr_t
 from libc.string cimport memset
 
 from quadboost._types cimport PREFETCH, code_t, count_t
+from quadboost._voters cimport voters_of_bins
 
 cdef enum:
     AHEAD = 16  # rows that are fetched before they are counted
 
-def count_all_but_fold(
+def add_all_but_fold(
     const code_t[:, ::1] codes,      # IN  (m, d)
     const double[::1] mass,          # IN  (m), or None: every row counts once
     const int32_t[::1] rows,         # IN  numbers of the rows to count
     const uint8_t[::1] fold,         # IN  (m) from 1; 0: the row is in no fold
-    const int64_t[::1] bin_start,    # IN  (d + 1)
-    count_t[:, ::1] out,             # OUT (folds + 1, bins of all features) of all rows, then of all rows but a fold's
+    const int64_t[::1] bin_start, const int64_t[::1] voter_start, const uint8_t[::1] is_level,   # IN  layout of the stumps
+    int factor,
+    count_t[:, ::1] bins,            # scratch (folds + 1, bins of all features)
+    count_t[:, ::1] voters,          # scratch (folds + 2, most voters of a feature)
+    count_t[:, ::1] out,             # IN/OUT (folds + 1, K) of all rows, then of all rows but a fold's
 ):
-    """Sums per bin of some rows, and of those that are not in each fold."""
-    cdef Py_ssize_t i = 0, k, b, n = rows.shape[0], n_bins = out.shape[1], n_folds = out.shape[0] - 1
+    """Add factor times the products of every voter with one that is 1 on the given rows and 0 on the others."""
+    cdef Py_ssize_t i = 0, f, n = rows.shape[0]
     with nogil:
-        memset(&out[0, 0], 0, out.shape[0] * n_bins * sizeof(count_t))
+        memset(&bins[0, 0], 0, bins.shape[0] * bins.shape[1] * sizeof(count_t))
         while i + 4 <= n:
-            _count_four(codes, mass, &rows[i], rows[min(i + AHEAD, n - 1)], fold, bin_start, out)
+            _count_four(codes, mass, &rows[i], rows[min(i + AHEAD, n - 1)], fold, bin_start, bins)
             i += 4
         while i < n:
-            _count_row(codes, mass, rows[i], fold, bin_start, out)
+            _count_row(codes, mass, rows[i], fold, bin_start, bins)
             i += 1
-        for k in range(1, n_folds + 1):
-            for b in range(n_bins):
-                out[0, b] += out[k, b]
-        for k in range(1, n_folds + 1):
-            for b in range(n_bins):
-                out[k, b] = out[0, b] - out[k, b]
+        for f in range(is_level.shape[0]):
+            if voter_start[f + 1] > voter_start[f]:
+                _add_feature(bins, bin_start[f], bin_start[f + 1] - bin_start[f] - 2, is_level[f], <count_t> factor, voters, out,
+                             voter_start[f], voter_start[f + 1] - voter_start[f])
+
+
+cdef void _add_feature(
+    const count_t[:, ::1] bins, Py_ssize_t first_bin, Py_ssize_t n_cuts, bint is_level, count_t factor,
+    count_t[:, ::1] voters, count_t[:, ::1] out, Py_ssize_t first_voter, Py_ssize_t n_voters,
+) noexcept nogil:
+    """The voters of one feature: of each fold, of all together, and then of all but one."""
+    cdef Py_ssize_t k, i, n_folds = bins.shape[0]
+    cdef count_t* total = &voters[n_folds, 0]
+    cdef count_t* own
+    cdef count_t* column
+    memset(total, 0, n_voters * sizeof(count_t))
+    for k in range(n_folds):
+        own = &voters[k, 0]
+        memset(own, 0, n_voters * sizeof(count_t))
+        voters_of_bins(&bins[k, first_bin], n_cuts, is_level, n_voters > n_cuts, factor, own)
+        for i in range(n_voters):
+            total[i] += own[i]
+    for k in range(n_folds):
+        own, column = &voters[k, 0], &out[k, first_voter]
+        if k == 0:
+            for i in range(n_voters):
+                column[i] += total[i]
+        else:
+            for i in range(n_voters):
+                column[i] += total[i] - own[i]
 
 
 cdef inline void _count_row(

@@ -10,14 +10,14 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from threading import Lock
+from threading import Condition, Lock, local
 from typing import NamedTuple
 
 import numpy as np
 
 from . import _folds
 from .exact import rounded_weights
-from .gram import GramCache, Known, Room, StumpGram
+from .gram import FeatureRows, GramCache, Known, Room, StumpGram
 from .moments import SHARE_FOR_SORTING, Moments, stump_moments
 from .stumps import Stumps, candidate_stumps
 from .threads import threads_for
@@ -180,7 +180,8 @@ class FoldGram(StumpGram):
         super().__init__(stumps, codes, weight, voter_sum, row_bytes, n_threads=1)
         n_folds = int(fold.max(initial=0))
         self.fold = fold
-        self._bins = np.zeros((n_folds + 1, stumps.bin_start[-1]), dtype=self.dtype)
+        self._lock = Lock()
+        self._scratch = local()
         self._tabulates = False
         bytes_kept = 4 * len(codes) + (n_folds + 1) * self.voter_sum.nbytes  # of one feature
         self._most_kept = max(1, row_bytes // bytes_kept)
@@ -189,9 +190,18 @@ class FoldGram(StumpGram):
         self._add_rows(self.voter_sum, np.arange(len(codes), dtype=np.int32), 1)
 
     def _add_rows(self, column: np.ndarray, rows: np.ndarray, factor: int) -> None:
-        _folds.count_all_but_fold(self.codes, self.weight, rows, self.fold, self.stumps.bin_start, self._bins)
-        for bins, own in zip(self._bins, column, strict=True):
-            self._counter.add_bins(bins, factor, own)
+        if not hasattr(self._scratch, "bins"):
+            most = int(np.diff(self.stumps.voter_start).max(initial=1))
+            self._scratch.bins = np.empty((len(column), self.stumps.bin_start[-1]), dtype=self.dtype)
+            self._scratch.voters = np.empty((len(column) + 1, most), dtype=self.dtype)
+        _folds.add_all_but_fold(
+            self.codes, self.weight, rows, self.fold, *self.stumps.layout, factor,
+            self._scratch.bins, self._scratch.voters, column,
+        )  # fmt: skip
+
+    def _rows_of(self, feature: int) -> FeatureRows:
+        with self._lock:
+            return super()._rows_of(feature)
 
 
 class SharedColumns:
@@ -205,28 +215,41 @@ class SharedColumns:
         self._columns: dict[int, np.ndarray] = {}
         self._order: list[int] = []
         self._room = Room(source.voter_sum.shape, source.dtype)
-        self._lock = Lock()
+        self._making: set[int] = set()  # what other threads are about
+        self._changed = Condition()
 
     def find(self, voter: int) -> np.ndarray | None:
         """The columns of a voter; None if they are not here and there is no room for them."""
         columns = self._columns.get(voter)
         if columns is not None:
             return columns
-        with self._lock:
-            if voter not in self._columns and len(self._columns) < self._most:
-                columns = self._room.take()
-                self.source.make(voter, *self._neighbours(voter), columns)
-                self._columns[voter] = columns
-                insort(self._order, voter)
-                self.address[voter] = columns.__array_interface__["data"][0]
-            return self._columns.get(voter)
+        with self._changed:
+            self._changed.wait_for(lambda: voter not in self._making)
+            if voter in self._columns or len(self._columns) + len(self._making) >= self._most:
+                return self._columns.get(voter)
+            self._making.add(voter)
+            columns, near = self._room.take(), self._neighbours(voter)
+        is_made = False
+        try:
+            self.source.make(voter, *near, columns)
+            is_made = True
+        finally:
+            with self._changed:
+                self._making.remove(voter)
+                if is_made:
+                    self._columns[voter] = columns
+                    insort(self._order, voter)
+                    self.address[voter] = columns.__array_interface__["data"][0]
+                self._changed.notify_all()
+        return columns
 
     def make(self, voter: int, part: int, out: np.ndarray) -> None:
         """Write one column of a voter for which there is no room here."""
-        with self._lock:
-            columns = self._room.take()
-            self.source.make(voter, *self._neighbours(voter), columns)
-            np.copyto(out, columns[part])
+        with self._changed:
+            columns, near = self._room.take(), self._neighbours(voter)
+        self.source.make(voter, *near, columns)
+        np.copyto(out, columns[part])
+        with self._changed:
             self._room.give_back(columns)
 
     def _neighbours(self, voter: int) -> tuple[Known | None, Known | None]:

@@ -46,14 +46,15 @@ class Room:
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype) -> None:
         self.shape, self.dtype = shape, dtype
         self._most = max(1, PIECE_BYTES // max(1, math.prod(shape) * dtype.itemsize))
-        self._next = 8  # arrays in the next piece
+        self._n_arrays = 0
         self._free: list[np.ndarray] = []
 
     def take(self) -> np.ndarray:
         """An array that nobody has; what it holds is of no use."""
         if not self._free:
-            self._free.extend(np.empty((min(self._next, self._most), *self.shape), dtype=self.dtype)[::-1])
-            self._next *= 2
+            n = min(self._most, 8 + self._n_arrays // 8)  # not much more than is needed
+            self._free.extend(np.empty((n, *self.shape), dtype=self.dtype)[::-1])
+            self._n_arrays += n
         return self._free.pop()
 
     def give_back(self, array: np.ndarray) -> None:
@@ -122,7 +123,7 @@ class GramCache:
         self._order = sorted(self._columns)
 
 
-class _FeatureRows(NamedTuple):
+class FeatureRows(NamedTuple):
     """The rows by the bins of one feature: sorted, or counted with all other bins once and for all."""
 
     bin_end: np.ndarray  # where each bin ends in the order of rows
@@ -164,7 +165,7 @@ class StumpGram:
         )
         kept_bytes = table_cells * self.dtype.itemsize if self._tabulates else 4 * len(codes)
         self._most_kept = max(1, row_bytes // (kept_bytes + self.voter_sum.nbytes))
-        self._kept: OrderedDict[int, _FeatureRows] = OrderedDict()
+        self._kept: OrderedDict[int, FeatureRows] = OrderedDict()
 
     @property
     def n_voters(self) -> int:
@@ -200,7 +201,7 @@ class StumpGram:
             np.copyto(out, high_column)
         self._add(out, rows, position, high, 2)
 
-    def _add(self, column: np.ndarray, rows: _FeatureRows, low: int, high: int, factor: int) -> None:
+    def _add(self, column: np.ndarray, rows: FeatureRows, low: int, high: int, factor: int) -> None:
         """Add factor times the products with a voter that is 1 in the bins low + 1 .. high and 0 elsewhere."""
         if rows.table is not None:
             self._counter.add_bins(rows.table[high], factor, column)
@@ -214,7 +215,7 @@ class StumpGram:
         n_threads = threads_for(rows.size * self.codes.shape[1], self.n_threads)
         self._counter.add(rows, factor, column, n_threads)
 
-    def _rows_of(self, feature: int) -> _FeatureRows:
+    def _rows_of(self, feature: int) -> FeatureRows:
         if feature in self._kept:
             self._kept.move_to_end(feature)
             return self._kept[feature]
@@ -230,9 +231,9 @@ class StumpGram:
             present = present.copy()
             self._add_rows(present, order[bin_end[-2] :], -1)
         if self._tabulates:
-            self._kept[feature] = _FeatureRows(bin_end, present, None, self._tabulate(feature, order, bin_end))
+            self._kept[feature] = FeatureRows(bin_end, present, None, self._tabulate(feature, order, bin_end))
         else:
-            self._kept[feature] = _FeatureRows(bin_end, present, order, None)
+            self._kept[feature] = FeatureRows(bin_end, present, order, None)
         return self._kept[feature]
 
     def _tabulate(self, feature: int, order: np.ndarray, bin_end: np.ndarray) -> np.ndarray:

@@ -179,9 +179,12 @@ def _same_length(curves: Sequence[np.ndarray], length: int) -> np.ndarray:
 
 
 def _tasks(n_splits: int, n_candidates: int, n_workers: int) -> list[tuple[int, range]]:
-    """A split and which candidates to try there; workers share the splits that are left over when all have as many."""
+    """A split and which candidates to try there; workers share the splits that are left over when all have as many.
+
+    Every other split begins at the other end: workers would else wait for the same columns at the same time.
+    """
     left_over = n_splits % n_workers
-    whole = [(number, range(n_candidates)) for number in range(n_splits - left_over)]
+    whole = [(number, range(n_candidates)[:: 1 - 2 * (number % 2)]) for number in range(n_splits - left_over)]
     shared = [
         (number, range(worker, n_candidates, n_workers))
         for number in range(n_splits - left_over, n_splits)
