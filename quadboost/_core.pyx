@@ -6,6 +6,8 @@ check) and hold no policy.
 from cython.parallel cimport prange
 from libc.stdint cimport int32_t, int64_t, uintptr_t
 
+from quadboost._types cimport sum_of_products
+
 import numpy as np
 
 cdef extern from *:
@@ -41,6 +43,11 @@ cdef enum:
 def openmp_enabled() -> bool:
     """Whether the kernels were compiled with OpenMP."""
     return bool(QUADBOOST_OPENMP)
+
+
+def dot(const double[::1] x, const double[::1] y):
+    """The sum of products, in an order that does not depend on the machine, as that of a library may."""
+    return sum_of_products(&x[0], &y[0], x.shape[0]) if x.shape[0] > 0 else 0.0
 
 
 def solve(

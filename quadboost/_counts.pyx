@@ -9,7 +9,7 @@ from cython.parallel cimport prange
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
 from libc.string cimport memset
 
-from quadboost._types cimport PREFETCH, code_t, count_t, exact_t, sum_t
+from quadboost._types cimport PREFETCH, code_t, count_t, exact_t, sum_of_products, sum_t
 from quadboost._voters cimport voters_of_bins
 
 import numpy as np
@@ -321,22 +321,6 @@ cdef void _count_in_parallel(
             bins[b] += bins[t * n_bins + b]
 
 
-cdef double _dot(const double* x, const double* y, Py_ssize_t n) noexcept nogil:
-    # Four partial sums in a fixed order: fast, and the same bits for any number of threads.
-    cdef double s0 = 0, s1 = 0, s2 = 0, s3 = 0
-    cdef Py_ssize_t i = 0
-    while i + 4 <= n:
-        s0 += x[i] * y[i]
-        s1 += x[i + 1] * y[i + 1]
-        s2 += x[i + 2] * y[i + 2]
-        s3 += x[i + 3] * y[i + 3]
-        i += 4
-    while i < n:
-        s0 += x[i] * y[i]
-        i += 1
-    return (s0 + s1) + (s2 + s3)
-
-
 def matrix_products(
     const double[::1, :] H,          # IN  (m, K) outputs of the voters
     const double[::1] value,         # IN  (m)
@@ -345,4 +329,4 @@ def matrix_products(
 ):
     cdef Py_ssize_t j
     for j in prange(H.shape[1], nogil=True, schedule="static", num_threads=n_threads):
-        out[j] = _dot(&H[0, j], &value[0], H.shape[0])
+        out[j] = sum_of_products(&H[0, j], &value[0], H.shape[0])

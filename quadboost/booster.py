@@ -536,7 +536,7 @@ class _Run:
         risk = max(0.0, self.train.kernel.risk)
         return Boosted(
             weight=self.weight,
-            intercept=self.first_intercept - float(self.centre @ self.weight),
+            intercept=self.first_intercept - _core.dot(self.centre, self.weight),
             edge=self.train.edge,
             risk=risk,
             objective=float(objective),

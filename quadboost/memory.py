@@ -13,7 +13,7 @@ import numpy as np
 
 from .frames import learn_schema, to_matrix
 from .gram import COUNTS_LIMIT, TABLE_PAYS
-from .moments import SHARE_FOR_SORTING
+from .moments import SHARE_FOR_SORTING, bytes_for_columns
 from .stumps import FEATURES_TOGETHER, Stumps, candidate_stumps
 from .threads import threads_for
 from .training import Options, Rows, train
@@ -243,7 +243,7 @@ class _Fit:
         column = size * n_voters
         limit = self.options.cache_bytes // len(shares)
         for_rows = limit // SHARE_FOR_SORTING
-        columns = len(shares) * max(2 * column, min(limit - for_rows, drawn.n_voters * column))
+        columns = len(shares) * max(2 * column, min(bytes_for_columns(limit, n_voters), drawn.n_voters * column))
         log = (
             60 * self.options.schedule.max_rounds
             + 65 * drawn.n_rounds

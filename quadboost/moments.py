@@ -10,12 +10,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from . import _counts
+from ._core import dot
 from .exact import exact_mean, fixed_point, rounded_weights
 from .gram import GramCache, MatrixGram, StumpGram, SummedGram
 from .stumps import Stumps
 
 DEFAULT_CACHE_BYTES = 1 << 30
 FAR = 4.0  # a mean so many times the largest deviation from it is far from zero
+BYTES_OF_VOTER = 200  # its sums, edge and weight, while rounds run and when their outcome is handed over
 SHARE_FOR_SORTING = 4  # one part in four of the memory is for sorted rows, the rest for Gram columns
 
 
@@ -133,6 +135,12 @@ class Moments:
         )
 
 
+def bytes_for_columns(cache_bytes: int, n_voters: float) -> int:
+    """What is left of the memory for Gram columns; where voters are many, their own figures count too."""
+    rest = cache_bytes - cache_bytes // SHARE_FOR_SORTING
+    return max(rest // 2, rest - int(BYTES_OF_VOTER * n_voters))
+
+
 def stump_moments(
     stumps: Stumps,
     codes: np.ndarray,
@@ -191,7 +199,7 @@ def stump_moments(
         target_square=np.array(target_square),
         product_sum=np.column_stack(products),
         origin=origin,
-        gram=GramCache(source, cache_bytes - cache_bytes // SHARE_FOR_SORTING),
+        gram=GramCache(source, bytes_for_columns(cache_bytes, stumps.n_voters)),
         n_threads=n_threads,
         voters=stumps.digest(),
     )
@@ -232,7 +240,7 @@ def moments_from_matrix(
     y = y.reshape(len(y), -1)
     w = np.ones(len(y)) if weight is None else weight
     origin = _origins(y, weight)
-    y = y - origin
+    targets = np.ascontiguousarray((y - origin).T)
 
     def products(value: np.ndarray) -> np.ndarray:
         out = np.empty(H.shape[1])
@@ -247,9 +255,9 @@ def moments_from_matrix(
         total_weight=float(w.sum()),
         voter_sum=products(w),
         voter_square=square,
-        target_sum=w @ y,
-        target_square=w @ (y * y),
-        product_sum=np.column_stack([products(w * target) for target in y.T]),
+        target_sum=np.array([dot(w, target) for target in targets]),
+        target_square=np.array([dot(w, target * target) for target in targets]),
+        product_sum=np.column_stack([products(w * target) for target in targets]),
         origin=origin,
         gram=GramCache(MatrixGram(H, weight, n_threads), cache_bytes),
         n_threads=n_threads,

@@ -12,6 +12,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from ._core import dot
 from .checks import not_negative, one_of, positive
 
 
@@ -106,7 +107,7 @@ class L1:
 
     def gap(self, weight: np.ndarray, edge: np.ndarray, risk: float) -> float:
         # Dual: maximise 2 mean(y theta) - mean(theta^2) over theta with |mean(h_j theta)| <= lam. theta = s r, best s.
-        target = risk + float(weight @ edge)  # mean(y r)
+        target = risk + dot(weight, edge)  # mean(y r)
         steepest = float(np.abs(edge).max(initial=0.0))
         limit = self.lam / steepest if steepest > 0 else np.inf
         scale = min(max(target / risk, -limit), limit) if risk > 0 else min(1.0, limit)
@@ -143,19 +144,19 @@ class L2:
         return z * z / (eta + self.lam)
 
     def value(self, weight: np.ndarray) -> float:
-        return self.lam * float(weight @ weight)
+        return self.lam * dot(weight, weight)
 
     def gap(self, weight: np.ndarray, edge: np.ndarray, risk: float) -> float:
         if self.lam == 0:
             return np.nan
         slack = self.lam * weight - edge
-        return float(slack @ slack) / self.lam
+        return dot(slack, slack) / self.lam
 
     def largest(self, edge: np.ndarray, eta: np.ndarray) -> float:
         # The objective falls by at most sum edge^2 / lam: beyond this, all voters together bring less than the
         # best one alone brings without a penalty.
         best = float(np.max(edge * edge / eta, initial=0.0))
-        return float(edge @ edge) / best if best > 0 else 0.0
+        return dot(edge, edge) / best if best > 0 else 0.0
 
     def violation(self, weight: np.ndarray, edge: np.ndarray) -> float:
         return float(np.abs(edge - self.lam * weight).max(initial=0.0))

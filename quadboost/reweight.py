@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from . import _core
+from . import _core, _counts
 from .moments import Moments
 from .penalties import Penalty
 
@@ -49,12 +49,13 @@ def reweighted(
         here, own, limits = x[free], gram[np.ix_(free, free)], (low[free], high[free])
         wanted = here + _newton_step(own, slope[free])
         ways = _ways(here, wanted, *limits)
-        decrease = [float((end - here) @ (2.0 * slope[free] - own @ (end - here))) for end in ways]
+        steps = [end - here for end in ways]
+        decrease = [_core.dot(step, 2.0 * slope[free] - _products(own, step)) for step in steps]
         best = int(np.argmax(decrease))
         if not decrease[best] > 0:
             break
         x[free] = ways[best]
-        slope -= gram[:, free] @ (ways[best] - here)
+        slope -= _products(gram[:, free], steps[best])
         free &= (x > low) & (x < high)
         if np.array_equal(ways[best], wanted):
             break
@@ -73,6 +74,13 @@ def _gram(moments: Moments, voters: np.ndarray, fit_intercept: bool) -> np.ndarr
         mean = moments.voter_sum[voters] / moments.total_weight
         gram -= np.outer(mean, mean)
     return gram
+
+
+def _products(rows: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """The matrix times the vector, the same bits on every machine."""
+    out = np.empty(len(rows))
+    _counts.matrix_products(np.ascontiguousarray(rows).T, x, out, 1)
+    return out
 
 
 def _newton_step(gram: np.ndarray, slope: np.ndarray) -> np.ndarray:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import _folds
+from . import _core, _folds
 from .booster import LEAST_ETA, Boosted, run_rounds
 from .checks import at_least, positive
 from .folds import Fold, Folds
@@ -257,7 +257,7 @@ def _stages(fold: Fold, run: Boosted, rounds: Sequence[int]) -> Iterator[Boosted
     centre = run.trace.centres(fold.train.n_voters)
     for round in rounds:
         weight = run.trace.weights_at(min(round, run.n_rounds), fold.train.n_voters)
-        yield replace(run, weight=weight, intercept=run.trace.first_intercept - float(centre @ weight))
+        yield replace(run, weight=weight, intercept=run.trace.first_intercept - _core.dot(centre, weight))
 
 
 def risk_of_constants(moments: Moments, score: np.ndarray) -> np.ndarray:

@@ -14,6 +14,17 @@ STEPS_FOR_THREADS = 1_000_000  # of a kernel, a millisecond or so
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+_is_forked = False
+
+
+def _note_fork() -> None:
+    global _is_forked
+    _is_forked = True
+
+
+if hasattr(os, "register_at_fork"):  # not on every platform
+    os.register_at_fork(after_in_child=_note_fork)
+
 
 def available_threads() -> int:
     """Cores this process may use: its affinity, its container's share and OMP_NUM_THREADS."""
@@ -38,12 +49,15 @@ def _container_share() -> int:
 
 
 def resolve_threads(n_jobs: Any) -> int:
-    """None: every core available; a negative number counts back from that, as in joblib."""
+    """None: every core available; a negative number counts back from that, as in joblib.
+
+    One in a process that was forked: OpenMP's threads stay with the parent, and work for them would wait for ever.
+    """
     if n_jobs is None:
-        return available_threads()
+        return 1 if _is_forked else available_threads()
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0:
         raise ValueError(f"n_jobs={n_jobs!r} must be a whole number of threads, or -1 for every core")
-    n_jobs = int(n_jobs)
+    n_jobs = 1 if _is_forked else int(n_jobs)
     return n_jobs if n_jobs > 0 else max(1, available_threads() + 1 + n_jobs)
 
 

@@ -159,7 +159,8 @@ def _importance(stumps: Stumps, moments: Moments, weight: np.ndarray) -> np.ndar
         own = weight[stumps.voter_start[feature] : stumps.voter_start[feature + 1]]
         values = step_values(own[:n_cuts], bool(stumps.is_level[feature]), own[n_cuts:].sum(axis=0))
         share = _mass_of_bins(stumps, moments, feature) / moments.total_weight
-        variance = share @ (values * values) - (share @ values) ** 2
+        share = share[:, None]
+        variance = (share * values * values).sum(axis=0) - (share * values).sum(axis=0) ** 2
         spread[feature] = np.sqrt(np.maximum(variance, 0.0)).sum()
     return spread / spread.sum() if spread.any() else spread
 

@@ -49,3 +49,41 @@ def test_a_platform_without_affinity_counts_its_cores(eight_cores, monkeypatch):
 
 def test_there_is_always_a_thread():
     assert available_threads() >= 1
+
+
+AFTER_A_FORK = """
+import os, signal
+import numpy as np
+from quadboost import Ensemble
+from quadboost.threads import resolve_threads
+model = Ensemble([0, 1], [0.0, 0.5], [1.0, 2.0], 0.0, n_features=2)
+X = np.random.default_rng(0).normal(size=(300_000, 2))
+known = model.decision_function(X, n_jobs=2)
+child = os.fork()
+if child == 0:
+    signal.alarm(60)  # what waits for threads that are not there waits for ever
+    same = np.array_equal(model.decision_function(X, n_jobs=2), known)
+    os._exit(0 if same and resolve_threads(None) == 1 else 1)
+print(os.waitpid(child, 0)[1])
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this platform")
+def test_a_forked_process_does_not_wait_for_the_threads_of_its_parent(run_python):
+    assert run_python(AFTER_A_FORK).split() == ["0"]
+
+
+FIT = """
+import numpy as np
+from quadboost import QuadBoostRegressor
+X = np.random.default_rng(0).integers(-500, 500, size=(300, 40)) / 64
+y = np.sin(X[:, 0]) + X[:, 1] / 8
+for options in ({}, {"reweight_every": 20, "reweight_sweeps": "solve"}, {"penalty": "l2"}):
+    model = QuadBoostRegressor(**{"penalty": "l1", **options}, reg_lambda=0.001, max_rounds=200).fit(X, y)
+    print(model.ensemble_.weight.tobytes().hex(), float(model.ensemble_.intercept).hex(), model.dual_gap_.hex())
+"""
+
+
+def test_a_library_that_sums_in_another_order_changes_no_bit(run_python):
+    known = run_python(FIT, OPENBLAS_NUM_THREADS="1")
+    assert run_python(FIT, OPENBLAS_NUM_THREADS="2", OPENBLAS_CORETYPE="Prescott") == known

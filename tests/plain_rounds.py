@@ -1,0 +1,56 @@
+"""The rounds as plain numpy on the explicit matrix of voters: no bins, no counts, no tables, no threads, no blocks.
+
+All sums over rows are sums of whole numbers here, and the rest are the same operations on doubles in the same order: so
+the optimised path must give the same bits.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def voter_matrix(stumps, codes):
+    """The output of every voter on every row."""
+    H = np.empty((len(codes), stumps.n_voters))
+    for voter in range(stumps.n_voters):
+        feature, votes = stumps.votes(voter)
+        H[:, voter] = votes[codes[:, feature]]
+    return H
+
+
+def plain_rounds(H, y, penalty, *, mode, fit_intercept, max_rounds):
+    """Weights, and per round: the voter, its edge, its weight, the risk and the objective. y holds -1 and +1."""
+    m, n_voters = H.shape
+    gram = H.T @ H  # whole numbers: exact in any order
+    mean, eta = H.sum(axis=0) / m, (H * H).sum(axis=0) / m
+    centre = mean if fit_intercept else np.zeros(n_voters)
+    target_mean = y.sum() / m
+    intercept = target_mean if fit_intercept else 0.0
+    edge = H.T @ y / m - intercept * mean
+    risk = objective = max(0.0, (y * y).sum() / m - intercept * (2.0 * target_mean - intercept))
+    residual_mean = target_mean - intercept
+    own = eta - centre * centre
+    curvature = penalty.curvature(own)
+    inverse = np.where(own > 1e-12 * eta, 1.0 / curvature, 0.0)
+    weight = np.zeros(n_voters)
+    history = []
+    for _ in range(max_rounds):
+        anchor = weight if mode == "corrective" else np.zeros(n_voters)
+        z = edge + own * anchor
+        lowered, raised = z - penalty.shrink, z + penalty.shrink
+        given = (np.where(lowered > 0, lowered, 0.0) + np.where(raised < 0, raised, 0.0)) * inverse
+        given = np.where(given < penalty.cap, given, penalty.cap)
+        given = np.where(given > -penalty.cap, given, -penalty.cap)
+        d = given - anchor
+        decrease = d * (curvature * d + 2 * (z - curvature * given))
+        decrease = decrease - 2 * penalty.shrink * (np.abs(given) - np.abs(anchor))
+        j = int(np.argmax(decrease))  # of equal ones the first
+        delta = given[j] - anchor[j]
+        objective -= decrease[j]
+        risk -= delta * (2 * (edge[j] - centre[j] * residual_mean)
+                         - delta * (eta[j] - centre[j] * (2 * mean[j] - centre[j])))  # fmt: skip
+        history.append((j, edge[j], given[j], risk, objective))
+        residual_mean -= delta * (mean[j] - centre[j])
+        weight[j] += delta
+        edge = edge - (delta * (1.0 / m) * gram[:, j] - delta * centre[j] * mean)
+    return weight, np.array(history)
