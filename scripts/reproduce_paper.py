@@ -53,6 +53,10 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         parser.error(f"--splits {options.splits}: a standard deviation needs at least 2")
     if options.adaboost_rounds < 100:
         parser.error(f"--adaboost-rounds {options.adaboost_rounds}: at least 100 are needed")
+    if options.jobs == 0:
+        parser.error("--jobs 0: give a number of processes, or -1 for one per core")
+    if options.seed < 0:
+        parser.error(f"--seed {options.seed}: a seed is a whole number that is not negative")
     for peer in options.peers:
         if find_spec(PEERS[peer][1]) is None:
             parser.error(f"{peer} is not installed; pip install 'quadboost[benchmarks]', or name other --peers")
