@@ -146,7 +146,7 @@ class Ensemble:
         """Whether X needs nothing done to it: the usual case in a service, where every microsecond counts."""
         return (
             type(X) is np.ndarray
-            and (X.dtype is FLOAT64 or X.dtype is FLOAT32)
+            and (X.dtype is FLOAT64 or X.dtype is FLOAT32 or X.dtype in (FLOAT64, FLOAT32))  # the quick answer first
             and X.ndim == 2
             and X.shape[1] == self._schema.n_features
             and X.shape[0] > 0
@@ -184,8 +184,9 @@ class Ensemble:
         return self._sum(self._steps, X, n_jobs)
 
     def _sum(self, steps: StepFunctions, X: np.ndarray, n_jobs: int | None) -> np.ndarray:
-        n_threads = 1 if len(X) * steps.n_features < CELLS_FOR_THREADS else resolve_threads(n_jobs)
-        scores = steps.score(X if X.flags.aligned else X.copy(), n_threads)
+        is_small = len(X) * steps.n_features < CELLS_FOR_THREADS
+        n_threads = 1 if is_small and n_jobs is None else resolve_threads(n_jobs)
+        scores = steps.score(X if X.flags.aligned else X.copy(), 1 if is_small else n_threads)
         return scores[:, 0] if self.weight.ndim == 1 else scores
 
     def _label(self, scores: np.ndarray) -> np.ndarray:
