@@ -184,9 +184,8 @@ class Ensemble:
         return self._sum(self._steps, X, n_jobs)
 
     def _sum(self, steps: StepFunctions, X: np.ndarray, n_jobs: int | None) -> np.ndarray:
-        is_small = len(X) * steps.n_features < CELLS_FOR_THREADS
-        n_threads = 1 if is_small and n_jobs is None else resolve_threads(n_jobs)
-        scores = steps.score(X if X.flags.aligned else X.copy(), 1 if is_small else n_threads)
+        n_threads = 1 if len(X) * steps.n_features < CELLS_FOR_THREADS else resolve_threads(n_jobs)
+        scores = steps.score(X if X.flags.aligned else X.copy(), n_threads)
         return scores[:, 0] if self.weight.ndim == 1 else scores
 
     def _label(self, scores: np.ndarray) -> np.ndarray:

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .frames import learn_schema, to_matrix
+from .checks import at_least
+from .frames import FrameSchema, learn_schema, to_matrix
 from .gram import COUNTS_LIMIT, TABLE_PAYS
 from .moments import SHARE_FOR_SORTING, bytes_for_columns
 from .stumps import FEATURES_TOGETHER, Stumps, candidate_stumps
@@ -19,6 +20,9 @@ from .threads import threads_for
 from .training import Options, Rows, train
 
 MOST_CLASSES = 20  # numbers of more different values are targets
+
+BYTES_OF_LEVEL = 300  # measured
+BYTES_TO_SORT = 30
 
 # Of a trial.
 MOST_ROWS = 20_000
@@ -59,7 +63,8 @@ def estimate_memory(
     Parameters
     ----------
     X : array, frame or table
-        All of it, as for the fit. Only a sample is learnt from, which takes a fraction of the time and the memory.
+        All of it, as for the fit. Only a sample is learnt from; a long fit takes several times as long, a short one
+        not longer.
         Validation rows that `fit` is given besides are not counted.
     y : array, optional
         Labels or targets.
@@ -73,12 +78,20 @@ def estimate_memory(
         Of the estimator, such as penalty, max_rounds or thresholds. Those that are not given have their defaults.
     """
     from .estimators import QuadBoostClassifier, QuadBoostRegressor
+    from .examples import examples_of, labels_of, real_targets
 
+    at_least("n_outputs", n_outputs, 1)
     X = X if hasattr(X, "shape") else np.asarray(X)
-    y = None if y is None else np.asarray(y)
-    classes = None if y is None else np.unique(y)
-    if regression is None and y is not None and classes is not None:
-        regression = y.ndim == 2 or (y.dtype.kind in "iuf" and len(classes) > MOST_CLASSES)
+    classes = None
+    if y is not None:
+        y = np.atleast_1d(np.asarray(y))
+        if regression is None:
+            regression = y.ndim == 2 or (y.dtype.kind in "iuf" and len(np.unique(y)) > MOST_CLASSES)
+        y = real_targets(y) if regression else labels_of(y)
+        classes = None if regression else np.unique(y)
+        if classes is not None and len(classes) == 1:
+            raise ValueError(f"the labels hold only one class, {classes.tolist()[0]!r}; give rows of at least two")
+    examples_of(X, np.zeros(X.shape[0] if X.shape else 0) if y is None else y, sample_weight)  # refuses what a fit does
     estimator = (QuadBoostRegressor if regression else QuadBoostClassifier)(**parameters)
     options, held_out = estimator._options(), estimator.validation_fraction
     schema = learn_schema(
@@ -93,7 +106,7 @@ def estimate_memory(
     if y is None:
         targets = [_made_up(matrix, n_outputs, n_features, bool(regression)) for n_features in (2, d)]
     else:
-        targets = [_targets(y[::step], None if regression else classes)]
+        targets = [_targets(y[::step], classes)]
     few = _every(X, max(1, m // 10))
     fit = _Fit(
         m=m,
@@ -105,6 +118,7 @@ def estimate_memory(
         is_weighted=sample_weight is not None or getattr(estimator, "class_weight", None) is not None,
         has_labels=not regression,
         held_out=held_out,
+        level_bytes=_level_bytes(schema, m),
         options=options,
     )
 
@@ -128,6 +142,12 @@ def estimate_memory(
         return fit.peak(drawn)
 
     return int(np.exp(np.mean([np.log(peak(each)) for each in targets])))
+
+
+def _level_bytes(schema: FrameSchema, m: int) -> float:
+    """To learn the levels of categories: rows in the order of their levels, and each value as an object."""
+    n_values = sum(len(group) for levels in schema.categories.values() for group in levels)
+    return BYTES_OF_LEVEL * n_values + BYTES_TO_SORT * m * bool(schema.categories)
 
 
 def _every(X: Any, step: int) -> Any:
@@ -216,6 +236,7 @@ class _Fit:
     is_weighted: bool
     has_labels: bool
     held_out: float | None
+    level_bytes: float
     options: Options
 
     def peak(self, drawn: _Drawn) -> float:
@@ -234,7 +255,7 @@ class _Fit:
         choosing = n_threads * (min(FEATURES_TOGETHER, d) * self.value_bytes + 8 + 32 * self.is_weighted)
         summing = codes + 40 + 8 * self.n_outputs
         rounds = m * (own + codes) + self._rounds(drawn)
-        return m * given + max(m * reading, m * (own + choosing), m * (own + summing), rounds)
+        return self.level_bytes + m * given + max(m * reading, m * (own + choosing), m * (own + summing), rounds)
 
     def _rounds(self, drawn: _Drawn) -> float:
         shares = [1.0] if self.held_out is None else [1.0 - self.held_out, self.held_out]

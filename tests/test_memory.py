@@ -197,3 +197,19 @@ def test_options_that_mean_nothing_are_refused():
         estimate_memory(np.zeros((3, 3)), thresholds=0)
     with pytest.raises(TypeError, match="max_round"):
         estimate_memory(np.zeros((3, 3)), max_round=5)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"y": np.arange(3) % 2}, "X has 60 rows and y has 3"),
+        ({"y": np.zeros(60)}, "only one class"),
+        ({"y": np.full(60, np.inf), "regression": True}, "infinity"),
+        ({"sample_weight": np.ones(3)}, "sample_weight has shape"),
+        ({"sample_weight": -np.ones(60)}, "must not be negative"),
+        ({"n_outputs": 0}, "n_outputs=0 must be"),
+    ],
+)
+def test_what_a_fit_refuses_is_refused(given, message):
+    with pytest.raises(ValueError, match=message):
+        estimate_memory(np.random.default_rng(0).normal(size=(60, 2)), **given)
