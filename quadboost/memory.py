@@ -63,13 +63,12 @@ def estimate_memory(
     Parameters
     ----------
     X : array, frame or table
-        All of it, as for the fit. Only a sample is learnt from; a long fit takes several times as long, a short one
-        not longer.
-        Validation rows that `fit` is given besides are not counted.
+        All of it, as for the fit. Only a sample is learnt from: a small part of the time of a long fit, but about as
+        much as a short one takes. Validation rows that `fit` is given besides are not counted.
     y : array, optional
         Labels or targets.
     sample_weight : array, optional
-        Whether there are weights; their values do not matter.
+        As for the fit; what matters is whether there are weights.
     n_outputs : int
         Where y is not given: the number of targets, or that of classes if there are more than two.
     regression : bool, optional
@@ -78,20 +77,10 @@ def estimate_memory(
         Of the estimator, such as penalty, max_rounds or thresholds. Those that are not given have their defaults.
     """
     from .estimators import QuadBoostClassifier, QuadBoostRegressor
-    from .examples import examples_of, labels_of, real_targets
 
     at_least("n_outputs", n_outputs, 1)
     X = X if hasattr(X, "shape") else np.asarray(X)
-    classes = None
-    if y is not None:
-        y = np.atleast_1d(np.asarray(y))
-        if regression is None:
-            regression = y.ndim == 2 or (y.dtype.kind in "iuf" and len(np.unique(y)) > MOST_CLASSES)
-        y = real_targets(y) if regression else labels_of(y)
-        classes = None if regression else np.unique(y)
-        if classes is not None and len(classes) == 1:
-            raise ValueError(f"the labels hold only one class, {classes.tolist()[0]!r}; give rows of at least two")
-    examples_of(X, np.zeros(X.shape[0] if X.shape else 0) if y is None else y, sample_weight)  # refuses what a fit does
+    y, classes, regression = _checked(X, y, sample_weight, regression)
     estimator = (QuadBoostRegressor if regression else QuadBoostClassifier)(**parameters)
     options, held_out = estimator._options(), estimator.validation_fraction
     schema = learn_schema(
@@ -104,7 +93,7 @@ def estimate_memory(
     matrix = to_matrix(_every(X, step), schema)
     stumps = candidate_stumps(matrix, thresholds=options.thresholds, spacing=options.spacing, n_levels=n_levels)
     if y is None:
-        targets = [_made_up(matrix, n_outputs, n_features, bool(regression)) for n_features in (2, d)]
+        targets = [_made_up(matrix, n_outputs, n_features, regression) for n_features in (2, d)]
     else:
         targets = [_targets(y[::step], classes)]
     few = _every(X, max(1, m // 10))
@@ -121,27 +110,53 @@ def estimate_memory(
         level_bytes=_level_bytes(schema, m),
         options=options,
     )
+    peaks = [fit.peak(_drawn_on_all(Rows(matrix, own), m, options, n_levels, held_out, stumps)) for own in targets]
+    return int(np.exp(np.mean(np.log(peaks))))
 
-    def peak(targets: np.ndarray) -> float:
-        def trial(step: int) -> _Drawn:
-            return _try(Rows(matrix[::step], targets[::step]), options, n_levels, held_out, stumps.n_voters)
 
-        drawn = trial(1)
-        if 2 * len(matrix) <= m:
-            fewer = 4 if len(matrix) > 2 * LEAST_ROWS else 2
-            less = trial(fewer)
+def _checked(
+    X: Any, y: Any, sample_weight: Any, regression: bool | None
+) -> tuple[np.ndarray | None, np.ndarray | None, bool]:
+    """y, the classes if it has labels, and whether it is for a regression; what a fit refuses is refused."""
+    from .examples import examples_of, labels_of, real_targets
 
-            def on_all(more: float, less: float, steepest: float) -> float:
-                power = np.log(more / less) / np.log(fewer)
-                return more * (m / len(matrix)) ** float(np.clip(power, -steepest, steepest))
+    if y is None:
+        examples_of(X, np.zeros(X.shape[0] if X.shape else 0), sample_weight)
+        return None, None, bool(regression)
+    y = np.atleast_1d(np.asarray(y))
+    if regression is None:
+        regression = y.ndim == 2 or (y.dtype.kind in "iuf" and len(np.unique(y)) > MOST_CLASSES)
+    y = real_targets(y) if regression else labels_of(y)
+    classes = None if regression else np.unique(y)
+    if classes is not None and len(classes) == 1:
+        raise ValueError(f"the labels hold only one class, {classes.tolist()[0]!r}; give rows of at least two")
+    examples_of(X, y, sample_weight)
+    return y, classes, bool(regression)
 
-            drawn = drawn._replace(
-                n_voters=on_all(drawn.n_voters, less.n_voters, STEEPEST),
-                n_features=min(float(d), on_all(drawn.n_features, less.n_features, 1.0)),
-            )
-        return fit.peak(drawn)
 
-    return int(np.exp(np.mean([np.log(peak(each)) for each in targets])))
+def _drawn_on_all(
+    rows: Rows, m: int, options: Options, n_levels: dict[int, int], held_out: float | None, stumps: Stumps
+) -> _Drawn:
+    """What a fit to m rows draws, by a trial on some of them, and by a second on fewer where m is much larger."""
+
+    def trial(step: int) -> _Drawn:
+        return _try(Rows(rows.X[::step], rows.y[::step]), options, n_levels, held_out, stumps.n_voters)
+
+    n, d = rows.X.shape
+    drawn = trial(1)
+    if 2 * n > m:
+        return drawn
+    fewer = 4 if n > 2 * LEAST_ROWS else 2
+    less = trial(fewer)
+
+    def on_all(more: float, less: float, steepest: float) -> float:
+        power = np.log(more / less) / np.log(fewer)
+        return more * (m / n) ** float(np.clip(power, -steepest, steepest))
+
+    return drawn._replace(
+        n_voters=on_all(drawn.n_voters, less.n_voters, STEEPEST),
+        n_features=min(float(d), on_all(drawn.n_features, less.n_features, 1.0)),
+    )
 
 
 def _level_bytes(schema: FrameSchema, m: int) -> float:

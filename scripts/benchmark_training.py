@@ -411,6 +411,30 @@ def show_phases(job: Job) -> None:
 # --- l1 to the optimum --------------------------------------------------------------------------------------
 
 
+def l1_runs(job: Job, X: np.ndarray, y: np.ndarray, H: np.ndarray) -> dict[tuple[str, float], Callable[[], Any]]:
+    """What is timed, by contender and lambda."""
+    ours = {
+        lam: partial(
+            QuadBoostRegressor("l1", reg_lambda=lam, thresholds=L1_THRESHOLDS, fit_intercept=False, tol=L1_TOL,
+                               reweight_every=L1_SOLVE_EVERY, reweight_sweeps="solve", max_rounds=10_000_000,
+                               n_jobs=job.threads).fit, X, y,
+        )
+        for lam in job.size.lambdas
+    }  # fmt: skip
+    runs: dict[tuple[str, float], Callable[[], Any]] = {}
+    for lam, run in ours.items():
+        runs[OURS, lam] = run
+        # Theirs is half our objective, and they stop by the gap over mean(y^2).
+        tol = L1_GAP * run().history_["objective"][-1] / 2 / np.mean(y * y)
+        if "celer" in job.peers:
+            runs["celer", lam] = partial(fit_celer, H, y, lam, tol)
+        if "lasso" in job.peers:
+            runs["lasso-gram", lam] = partial(fit_lasso, H, y, lam, tol, True)
+            if lam >= job.size.plain_lasso:
+                runs["lasso", lam] = partial(fit_lasso, H, y, lam, tol, False)
+    return runs
+
+
 def compare_l1(job: Job) -> None:
     """QuadBoost from X, the others from the explicit matrix of stumps, to the same gap."""
     report, size = job.report, job.size
@@ -426,25 +450,7 @@ def compare_l1(job: Job) -> None:
         "(celer has a sharper one). scikit-learn's Lasso also has the Gram matrix precomputed (counted); "
         f"without it, it is slow, and done only for a lambda of at least {size.plain_lasso:g}.",
     )
-    ours = {
-        lam: partial(
-            QuadBoostRegressor("l1", reg_lambda=lam, thresholds=L1_THRESHOLDS, fit_intercept=False, tol=L1_TOL,
-                               reweight_every=L1_SOLVE_EVERY, reweight_sweeps="solve", max_rounds=10_000_000,
-                               n_jobs=job.threads).fit, X, y,
-        )
-        for lam in size.lambdas
-    }  # fmt: skip
-    runs: dict[tuple[str, float], Callable[[], Any]] = {}
-    for lam, run in ours.items():
-        runs[OURS, lam] = run
-        # Theirs is half our objective, and they stop by the gap over mean(y^2).
-        tol = L1_GAP * run().history_["objective"][-1] / 2 / np.mean(y * y)
-        if "celer" in job.peers:
-            runs["celer", lam] = partial(fit_celer, H, y, lam, tol)
-        if "lasso" in job.peers:
-            runs["lasso-gram", lam] = partial(fit_lasso, H, y, lam, tol, True)
-            if lam >= size.plain_lasso:
-                runs["lasso", lam] = partial(fit_lasso, H, y, lam, tol, False)
+    runs = l1_runs(job, X, y, H)
 
     def certify(key: tuple[str, float], model: Any) -> tuple[float, float, float]:
         if key[0] == OURS:

@@ -9,15 +9,6 @@ from __future__ import annotations
 import numpy as np
 
 
-def voter_matrix(stumps, codes):
-    """The output of every voter on every row."""
-    H = np.empty((len(codes), stumps.n_voters))
-    for voter in range(stumps.n_voters):
-        feature, votes = stumps.votes(voter)
-        H[:, voter] = votes[codes[:, feature]]
-    return H
-
-
 def plain_rounds(H, y, penalty, *, mode, fit_intercept, max_rounds):
     """Weights, and per round: the voter, its edge, its weight, the risk and the objective. y holds -1 and +1."""
     m, n_voters = H.shape

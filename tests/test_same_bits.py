@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from plain_rounds import plain_rounds, voter_matrix
+from plain_rounds import plain_rounds
+from reference import voter_matrix
 
 import quadboost.gram
 import quadboost.threads
@@ -53,7 +54,12 @@ def test_rounds_are_those_of_plain_numpy_bit_for_bit(penalty, mode, fit_intercep
     assert moments.n_voters > 256 or shape in (discrete,), "more than one block of voters"
     found = run_rounds(moments, penalty, Schedule(max_rounds=N_ROUNDS, tol=0.0), mode=mode, fit_intercept=fit_intercept)
     weight, history = plain_rounds(
-        voter_matrix(stumps, codes), y, penalty, mode=mode, fit_intercept=fit_intercept, max_rounds=found.n_rounds
+        voter_matrix(X, *stumps.describe(np.arange(stumps.n_voters)), {}),
+        y,
+        penalty,
+        mode=mode,
+        fit_intercept=fit_intercept,
+        max_rounds=found.n_rounds,
     )
     assert found.n_rounds > 50
     for i, name in enumerate(("voter", "edge", "weight", "risk", "objective")):
