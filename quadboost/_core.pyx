@@ -21,21 +21,27 @@ cdef extern from *:
     int QUADBOOST_OPENMP
 
 cdef extern from "_rounds.h":
-    Py_ssize_t first_equal(const double*, double, Py_ssize_t) noexcept nogil
+    ctypedef struct penalty_t:
+        double ridge, shrink, cap
+    ctypedef struct voters_t:
+        double* edge
+        const double* mean
+        const double* eta
+        const double* inverse
+        const double* anchor
     void move_counts(double*, const int32_t*, const double*, double, double, Py_ssize_t) noexcept nogil
     void move_sums(double*, const double*, const double*, double, double, Py_ssize_t) noexcept nogil
     double move_and_rate_counts(
-        double*, const int32_t*, const double*, double, double, const double*, const double*, const double*,
-        const double*, double, double, double*, Py_ssize_t) noexcept nogil
+        voters_t, const int32_t*, double, double, penalty_t, Py_ssize_t) noexcept nogil
     double move_and_rate_sums(
-        double*, const double*, const double*, double, double, const double*, const double*, const double*,
-        const double*, double, double, double*, Py_ssize_t) noexcept nogil
+        voters_t, const double*, double, double, penalty_t, Py_ssize_t) noexcept nogil
+    Py_ssize_t first_that_offers(voters_t, penalty_t, double, Py_ssize_t) noexcept nogil
 
 cdef extern from "_solve.h":
     void solve_semidefinite(double*, double*, Py_ssize_t, double) noexcept nogil
 
 cdef enum:
-    BLOCK = 256  # voters per block of a round: its scratch stays in the first-level cache
+    BLOCK = 256  # voters rated at a time; the best of them is looked for in its block alone
     VOTERS_FOR_THREADS = 500000  # below which a second thread costs more than it brings
     MOST_PARTS = 64
 
@@ -120,8 +126,8 @@ cdef class Rounds:
     cdef public double objective
     cdef Edges _train, _validation
     cdef double[::1] _weight, _anchor
-    cdef const double[::1] _eta, _curvature, _inverse, _zero
-    cdef double _shrink, _cap
+    cdef const double[::1] _eta, _inverse, _zero
+    cdef penalty_t _penalty
     cdef Py_ssize_t _best
     cdef double _best_decrease
     cdef bint _rated
@@ -134,24 +140,30 @@ cdef class Rounds:
         double[::1] weight,                    # IN/OUT weight of every voter
         double[::1] anchor,                    # the weight that an update replaces: `weight` itself, or zeros where it adds
         const double[::1] eta,                 # IN  (centred) second moment of every voter
-        const double[::1] curvature,           # IN  eta plus the quadratic part of the penalty
-        const double[::1] inverse,             # IN  1 / curvature, 0 for a voter that is no candidate
-        double shrink, double cap,             # the penalty's soft threshold and its bound on a weight
+        const double[::1] inverse,             # IN  1 / (eta + ridge), 0 for a voter that is no candidate
+        double ridge, double shrink, double cap,   # the penalty: its quadratic part, soft threshold and bound on a weight
         double objective, int n_threads,
     ):
         self._train, self._validation, self._n_threads = train, validation, n_threads
         self._weight, self._anchor = weight, anchor
-        self._eta, self._curvature, self._inverse = eta, curvature, inverse
-        self._shrink, self._cap, self.objective = shrink, cap, objective
+        self._eta, self._inverse = eta, inverse
+        self._penalty.ridge, self._penalty.shrink, self._penalty.cap = ridge, shrink, cap
+        self.objective = objective
         self._zero = np.zeros(eta.shape[0])
         self._rated = False
 
     cdef double _rule(self, Py_ssize_t j, double z) noexcept nogil:
         """The weight that minimises the objective over one voter's weight."""
-        cdef double lowered = z - self._shrink, raised = z + self._shrink
+        cdef double lowered = z - self._penalty.shrink, raised = z + self._penalty.shrink, cap = self._penalty.cap
         cdef double w = ((lowered if lowered > 0 else 0) + (raised if raised < 0 else 0)) * self._inverse[j]
-        w = w if w < self._cap else self._cap
-        return w if w > -self._cap else -self._cap
+        w = w if w < cap else cap
+        return w if w > -cap else -cap
+
+    cdef voters_t _voters(self, Py_ssize_t start) noexcept nogil:
+        cdef voters_t voters
+        voters.edge, voters.mean = &self._train._edge[start], &self._train._mean[start]
+        voters.eta, voters.inverse, voters.anchor = &self._eta[start], &self._inverse[start], &self._anchor[start]
+        return voters
 
     cdef void _pick(self, Py_ssize_t moved, double delta) noexcept nogil:
         """Update the edges after voter `moved` changed by delta, and find the best voter of the next round."""
@@ -174,9 +186,8 @@ cdef class Rounds:
     cdef void _pick_part(
         self, Py_ssize_t moved, double delta, Py_ssize_t start, Py_ssize_t last, double* best, Py_ssize_t* where
     ) noexcept nogil:
-        cdef double decrease[BLOCK]
         cdef double p = delta * self._train._per_weight, q = delta * self._train._centre[moved], top
-        cdef Py_ssize_t n
+        cdef Py_ssize_t n, block = start, in_block = 0
         cdef const int32_t* counts = NULL
         cdef const double* sums = NULL
         if delta == 0:
@@ -189,19 +200,14 @@ cdef class Rounds:
         while start < last:
             n = min(<Py_ssize_t> BLOCK, last - start)
             if counts != NULL:
-                top = move_and_rate_counts(
-                    &self._train._edge[start], counts + start, &self._train._mean[start], p, q, &self._eta[start],
-                    &self._curvature[start], &self._inverse[start], &self._anchor[start], self._shrink, self._cap,
-                    decrease, n)
+                top = move_and_rate_counts(self._voters(start), counts + start, p, q, self._penalty, n)
             else:
-                top = move_and_rate_sums(
-                    &self._train._edge[start], sums + start, &self._train._mean[start], p, q, &self._eta[start],
-                    &self._curvature[start], &self._inverse[start], &self._anchor[start], self._shrink, self._cap,
-                    decrease, n)
+                top = move_and_rate_sums(self._voters(start), sums + start, p, q, self._penalty, n)
             if top > best[0]:  # strictly: of equal voters the first wins
-                best[0] = top
-                where[0] = start + first_equal(decrease, top, n)
+                best[0], block, in_block = top, start, n
             start += n
+        if in_block > 0:
+            where[0] = block + first_that_offers(self._voters(block), self._penalty, best[0], in_block)
 
     def run(
         self, int64_t[::1] voter,        # OUT one entry a round

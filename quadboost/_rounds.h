@@ -18,81 +18,123 @@
 #define restrict __restrict
 #endif
 
-#define HALF 128 /* of the most voters of a block */
+#ifdef _MSC_VER
+#define ALWAYS_INLINE static __forceinline
+#else
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+#endif
 
-/* The largest of n numbers, at most two halves; there is room for all of them. By halves, because compilers find
- * vectors in that and not in one running maximum. */
-FOR_EVERY_MACHINE static double largest_of(double *restrict decrease, ptrdiff_t n)
+/* The objective as a function of one weight x is (eta + ridge) x^2 - 2 z x + 2 shrink |x|, within +-cap. */
+typedef struct {
+    double ridge, shrink, cap;
+} penalty_t;
+
+/* The voters of a block, and the weight that an update of each would replace. */
+typedef struct {
+    double *edge;
+    const double *mean, *eta, *inverse, *anchor;
+} voters_t;
+
+/* By how much the objective falls when a voter is given its best weight. */
+ALWAYS_INLINE double decrease_by_rule(double edge, double eta, double inverse, double anchor, penalty_t by)
 {
-    double top[HALF];
-    for (ptrdiff_t i = n; i < 2 * HALF; i++)
-        decrease[i] = -1;
-    for (ptrdiff_t i = 0; i < HALF; i++)
-        top[i] = decrease[i] > decrease[i + HALF] ? decrease[i] : decrease[i + HALF];
-    for (ptrdiff_t half = HALF / 2; half > 0; half /= 2)
-        for (ptrdiff_t i = 0; i < half; i++)
-            top[i] = top[i] > top[i + half] ? top[i] : top[i + half];
-    return top[0];
+    double c = eta + by.ridge, z = edge + eta * anchor;
+    double lowered = z - by.shrink, raised = z + by.shrink;
+    double w = ((lowered > 0 ? lowered : 0) + (raised < 0 ? raised : 0)) * inverse;
+    w = w < by.cap ? w : by.cap;
+    w = w > -by.cap ? w : -by.cap;
+    double d = w - anchor;
+    return d * (c * d + 2 * (z - c * w)) - 2 * by.shrink * (fabs(w) - fabs(anchor));
 }
 
-/* The first of n numbers that is the wanted one, which is among them. Without a way out of the loop: many are looked at
- * together. */
-FOR_EVERY_MACHINE static ptrdiff_t first_equal(const double *restrict decrease, double wanted, ptrdiff_t n)
+/* The same where nothing shrinks or caps the weight: there the slope is a straight line down to zero. */
+ALWAYS_INLINE double decrease_if_free(double edge, double eta, double inverse, double anchor, penalty_t by)
 {
-    ptrdiff_t first = n;
-    for (ptrdiff_t i = 0; i < n; i++) {
-        ptrdiff_t here = decrease[i] == wanted ? i : n;
-        first = here < first ? here : first;
-    }
-    return first;
+    (void)eta;
+    double slope = edge - by.ridge * anchor;
+    return slope * slope * inverse;
 }
 
-/* Move the edges of a block of voters after one weight moved, state the decrease of the objective that each voter
- * now offers, and return the largest. `decrease` has room for two halves.
- *
- * The objective as a function of one weight x is curvature x^2 - 2 z x + 2 shrink |x|, within +-cap. Without shrink
- * and cap a block takes two thirds of the time, and the numbers are the same. */
-#define SHRUNK_AND_CAPPED(W, Z, INVERSE)                                                                            \
-    double lowered = Z - shrink, raised = Z + shrink;                                                               \
-    double W = ((lowered > 0 ? lowered : 0) + (raised < 0 ? raised : 0)) * INVERSE;                                 \
-    W = W < cap ? W : cap;                                                                                          \
-    W = W > -cap ? W : -cap;
-#define FREE(W, Z, INVERSE) double W = Z * INVERSE;
-#define PRICE(W, A) - 2 * shrink * (fabs(W) - fabs(A))
-#define NO_PRICE(W, A)
+#define LANES 16 /* voters; compilers find vectors in so many running maxima, and not in one */
+#define AHEAD 512 /* voters by which a column, often not in the processor's cache, is fetched before it is needed */
 
-#define DEFINE_MOVE_AND_RATE(NAME, COLUMN, RULE, COST)                                                              \
-    FOR_EVERY_MACHINE static void NAME(                                                                             \
-        double *restrict edge, const COLUMN *restrict column, const double *restrict mean, double p, double q,      \
-        const double *restrict eta, const double *restrict curvature, const double *restrict inverse,               \
-        const double *restrict anchor, double shrink, double cap, double *restrict decrease, ptrdiff_t n)           \
+#if defined(__GNUC__) || defined(__clang__)
+#define FETCH(address) __builtin_prefetch(address)
+#else
+#define FETCH(address)
+#endif
+
+/* Move the edges of n voters after one weight moved, and return the largest decrease that one of them now offers. */
+#define DEFINE_MOVE_AND_RATE(NAME, COLUMN, DECREASE)                                                                \
+    FOR_EVERY_MACHINE static double NAME(                                                                           \
+        voters_t of, const COLUMN *restrict column, double p, double q, penalty_t by, ptrdiff_t n)                  \
     {                                                                                                               \
-        (void)shrink, (void)cap;                                                                                    \
-        for (ptrdiff_t i = 0; i < n; i++) {                                                                         \
-            double e = edge[i] - (p * (double)column[i] - q * mean[i]);                                             \
-            double a = anchor[i], c = curvature[i];                                                                 \
-            double z = e + eta[i] * a;                                                                              \
-            RULE(w, z, inverse[i])                                                                                  \
-            double d = w - a;                                                                                       \
-            edge[i] = e;                                                                                            \
-            decrease[i] = d * (c * d + 2 * (z - c * w)) COST(w, a);                                                 \
+        double *restrict edge = of.edge;                                                                            \
+        const double *restrict mean = of.mean, *restrict eta = of.eta;                                              \
+        const double *restrict inverse = of.inverse, *restrict anchor = of.anchor;                                  \
+        double top[LANES], most = -1;                                                                            \
+        ptrdiff_t i = 0;                                                                                            \
+        for (int k = 0; k < LANES; k++)                                                                          \
+            top[k] = -1;                                                                                            \
+        for (; i + LANES <= n; i += LANES) {                                                                        \
+            FETCH(column + i + AHEAD);                                                                              \
+            for (int k = 0; k < LANES; k++) {                                                                       \
+                edge[i + k] -= p * (double)column[i + k] - q * mean[i + k];                                         \
+                double offer = DECREASE(edge[i + k], eta[i + k], inverse[i + k], anchor[i + k], by);                \
+                top[k] = offer > top[k] ? offer : top[k];                                                           \
+            }                                                                                                       \
         }                                                                                                           \
+        for (; i < n; i++) {                                                                                        \
+            edge[i] -= p * (double)column[i] - q * mean[i];                                                         \
+            double offer = DECREASE(edge[i], eta[i], inverse[i], anchor[i], by);                                    \
+            most = offer > most ? offer : most;                                                                     \
+        }                                                                                                           \
+        for (int k = 0; k < LANES; k++)                                                                          \
+            most = top[k] > most ? top[k] : most;                                                                   \
+        return most;                                                                                                \
     }
 
-#define DEFINE_BEST_OF_BLOCK(NAME, COLUMN)                                                                          \
-    DEFINE_MOVE_AND_RATE(NAME##_penalised, COLUMN, SHRUNK_AND_CAPPED, PRICE)                                        \
-    DEFINE_MOVE_AND_RATE(NAME##_free, COLUMN, FREE, NO_PRICE)                                                       \
-    static double NAME(                                                                                             \
-        double *edge, const COLUMN *column, const double *mean, double p, double q, const double *eta,              \
-        const double *curvature, const double *inverse, const double *anchor, double shrink, double cap,            \
-        double *decrease, ptrdiff_t n)                                                                              \
+/* The first of n voters that offers the wanted decrease; one of them does. Without a way out of the loop: many are
+ * looked at together. */
+#define DEFINE_FIRST_THAT_OFFERS(NAME, DECREASE)                                                                    \
+    FOR_EVERY_MACHINE static ptrdiff_t NAME(voters_t of, penalty_t by, double wanted, ptrdiff_t n)                  \
     {                                                                                                               \
-        if (shrink == 0 && cap == INFINITY)                                                                         \
-            NAME##_free(edge, column, mean, p, q, eta, curvature, inverse, anchor, shrink, cap, decrease, n);       \
-        else                                                                                                        \
-            NAME##_penalised(edge, column, mean, p, q, eta, curvature, inverse, anchor, shrink, cap, decrease, n);  \
-        return largest_of(decrease, n);                                                                             \
+        ptrdiff_t first = n;                                                                                        \
+        for (ptrdiff_t i = 0; i < n; i++) {                                                                         \
+            double offer = DECREASE(of.edge[i], of.eta[i], of.inverse[i], of.anchor[i], by);                        \
+            ptrdiff_t here = offer == wanted ? i : n;                                                               \
+            first = here < first ? here : first;                                                                    \
+        }                                                                                                           \
+        return first;                                                                                               \
     }
+
+DEFINE_MOVE_AND_RATE(rate_counts_by_rule, int32_t, decrease_by_rule)
+DEFINE_MOVE_AND_RATE(rate_counts_if_free, int32_t, decrease_if_free)
+DEFINE_MOVE_AND_RATE(rate_sums_by_rule, double, decrease_by_rule)
+DEFINE_MOVE_AND_RATE(rate_sums_if_free, double, decrease_if_free)
+DEFINE_FIRST_THAT_OFFERS(first_by_rule, decrease_by_rule)
+DEFINE_FIRST_THAT_OFFERS(first_if_free, decrease_if_free)
+
+static int is_free(penalty_t by)
+{
+    return by.shrink == 0 && by.cap == INFINITY;
+}
+
+static double move_and_rate_counts(
+    voters_t of, const int32_t *column, double p, double q, penalty_t by, ptrdiff_t n)
+{
+    return is_free(by) ? rate_counts_if_free(of, column, p, q, by, n) : rate_counts_by_rule(of, column, p, q, by, n);
+}
+
+static double move_and_rate_sums(voters_t of, const double *column, double p, double q, penalty_t by, ptrdiff_t n)
+{
+    return is_free(by) ? rate_sums_if_free(of, column, p, q, by, n) : rate_sums_by_rule(of, column, p, q, by, n);
+}
+
+static ptrdiff_t first_that_offers(voters_t of, penalty_t by, double wanted, ptrdiff_t n)
+{
+    return is_free(by) ? first_if_free(of, by, wanted, n) : first_by_rule(of, by, wanted, n);
+}
 
 #define DEFINE_MOVE(NAME, COLUMN)                                                                                   \
     FOR_EVERY_MACHINE static void NAME(                                                                             \
@@ -103,8 +145,6 @@ FOR_EVERY_MACHINE static ptrdiff_t first_equal(const double *restrict decrease, 
             edge[i] -= p * (double)column[i] - q * mean[i];                                                         \
     }
 
-DEFINE_BEST_OF_BLOCK(move_and_rate_counts, int32_t)
-DEFINE_BEST_OF_BLOCK(move_and_rate_sums, double)
 DEFINE_MOVE(move_counts, int32_t)
 DEFINE_MOVE(move_sums, double)
 

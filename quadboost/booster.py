@@ -352,13 +352,13 @@ class _Run:
         self.validation = None if validation is None else _Rows(validation, output, self.centre, self.first_intercept)
         self.rows = [self.train] if self.validation is None else [self.train, self.validation]
         eta = self.train.eta - self.centre * self.centre
-        curvature = penalty.curvature(eta)
-        inverse = np.divide(1.0, curvature, out=np.zeros(n_voters), where=eta > LEAST_ETA * self.train.eta)
+        is_candidate = eta > LEAST_ETA * self.train.eta
+        inverse = np.divide(1.0, eta + penalty.ridge, out=np.zeros(n_voters), where=is_candidate)
         self.weight = np.zeros(n_voters)
         self.kernel = _core.Rounds(
             self.train.kernel, None if self.validation is None else self.validation.kernel,
             self.weight, self.weight if self.corrective else np.zeros(n_voters),
-            eta, curvature, inverse, penalty.shrink, penalty.cap, self.train.first_risk, moments.n_threads,
+            eta, inverse, penalty.ridge, penalty.shrink, penalty.cap, self.train.first_risk, moments.n_threads,
         )  # fmt: skip
         self.n_rounds = 0
         self.voter = np.empty(0, dtype=np.int64)

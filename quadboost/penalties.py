@@ -1,7 +1,7 @@
 """The four penalties of the paper, each the owner of its maths.
 
 For one voter, with z = edge + eta * (weight replaced), the objective as a function of the new weight x is
-eta x^2 - 2 z x plus what the penalty adds. `curvature`, `shrink` and `cap` say the same to the kernels.
+eta x^2 - 2 z x plus what the penalty adds. `ridge`, `shrink` and `cap` say the same to the kernels.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ class Penalty(Protocol):
     """What the booster asks of a penalty."""
 
     @property
+    def ridge(self) -> float:
+        """What it adds to eta: the objective is then (eta + ridge) x^2 and so on."""
+
+    @property
     def shrink(self) -> float:
         """Soft threshold on z."""
 
     @property
     def cap(self) -> float:
         """Bound on the absolute value of a weight."""
-
-    def curvature(self, eta: np.ndarray) -> np.ndarray:
-        """Half the second derivative of the objective in each weight."""
 
     def weight(self, z: np.ndarray, eta: np.ndarray) -> np.ndarray:
         """The weight that minimises the objective."""
@@ -54,11 +55,9 @@ class Penalty(Protocol):
 class NoPenalty:
     """Vanilla QuadBoost: the risk alone (equation 8 of the paper)."""
 
+    ridge = 0.0
     shrink = 0.0
     cap = np.inf
-
-    def curvature(self, eta: np.ndarray) -> np.ndarray:
-        return eta
 
     def weight(self, z: np.ndarray, eta: np.ndarray) -> np.ndarray:
         return z / eta
@@ -84,6 +83,7 @@ class L1:
     """Risk + 2 lam sum |a| (equation 9): converges to the LASSO, and stops by itself."""
 
     lam: float
+    ridge = 0.0
     cap = np.inf
 
     def __post_init__(self) -> None:
@@ -92,9 +92,6 @@ class L1:
     @property
     def shrink(self) -> float:
         return self.lam
-
-    def curvature(self, eta: np.ndarray) -> np.ndarray:
-        return eta
 
     def weight(self, z: np.ndarray, eta: np.ndarray) -> np.ndarray:
         return np.sign(z) * np.maximum(np.abs(z) - self.lam, 0.0) / eta
@@ -134,8 +131,9 @@ class L2:
     def __post_init__(self) -> None:
         not_negative("reg_lambda", self.lam)
 
-    def curvature(self, eta: np.ndarray) -> np.ndarray:
-        return eta + self.lam
+    @property
+    def ridge(self) -> float:
+        return self.lam
 
     def weight(self, z: np.ndarray, eta: np.ndarray) -> np.ndarray:
         return z / (eta + self.lam)
@@ -167,6 +165,7 @@ class LInf:
     """The risk with every |a| <= alpha_max (equation 11): converges to bounded least squares."""
 
     alpha_max: float
+    ridge = 0.0
     shrink = 0.0
 
     def __post_init__(self) -> None:
@@ -175,9 +174,6 @@ class LInf:
     @property
     def cap(self) -> float:
         return self.alpha_max
-
-    def curvature(self, eta: np.ndarray) -> np.ndarray:
-        return eta
 
     def weight(self, z: np.ndarray, eta: np.ndarray) -> np.ndarray:
         return np.clip(z / eta, -self.alpha_max, self.alpha_max)

@@ -37,11 +37,9 @@ def reweighted(
     if not 0 < len(voters) <= MOST_TOGETHER:
         return weight
     gram = _gram(moments, voters, fit_intercept)
-    eta = gram.diagonal().copy()
-    ridge = penalty.curvature(eta) - eta
-    gram[np.diag_indices(len(voters))] += ridge
+    gram[np.diag_indices(len(voters))] += penalty.ridge
     x, sign = weight[voters], np.sign(weight[voters])
-    slope = edge[voters] - penalty.shrink * sign - ridge * x  # of the objective, times -1/2
+    slope = edge[voters] - penalty.shrink * sign - penalty.ridge * x  # of the objective, times -1/2
     low = np.where((penalty.shrink > 0) & (sign > 0), 0.0, -penalty.cap)
     high = np.where((penalty.shrink > 0) & (sign < 0), 0.0, penalty.cap)
     free = ~((x >= high) & (slope >= 0) | (x <= low) & (slope <= 0))

@@ -21,7 +21,7 @@ def plain_rounds(H, y, penalty, *, mode, fit_intercept, max_rounds):
     risk = objective = max(0.0, (y * y).sum() / m - intercept * (2.0 * target_mean - intercept))
     residual_mean = target_mean - intercept
     own = eta - centre * centre
-    curvature = penalty.curvature(own)
+    curvature = own + penalty.ridge
     inverse = np.where(own > 1e-12 * eta, 1.0 / curvature, 0.0)
     weight = np.zeros(n_voters)
     history = []
@@ -33,8 +33,11 @@ def plain_rounds(H, y, penalty, *, mode, fit_intercept, max_rounds):
         given = np.where(given < penalty.cap, given, penalty.cap)
         given = np.where(given > -penalty.cap, given, -penalty.cap)
         d = given - anchor
-        decrease = d * (curvature * d + 2 * (z - curvature * given))
-        decrease = decrease - 2 * penalty.shrink * (np.abs(given) - np.abs(anchor))
+        if penalty.shrink == 0 and penalty.cap == np.inf:
+            decrease = (edge - penalty.ridge * anchor) * (edge - penalty.ridge * anchor) * inverse
+        else:
+            decrease = d * (curvature * d + 2 * (z - curvature * given))
+            decrease = decrease - 2 * penalty.shrink * (np.abs(given) - np.abs(anchor))
         j = int(np.argmax(decrease))  # of equal ones the first
         delta = given[j] - anchor[j]
         objective -= decrease[j]

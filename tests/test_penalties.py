@@ -62,9 +62,9 @@ def test_rules_are_those_of_the_paper(penalty, name, lam):
 
 @every_penalty
 def test_what_the_kernels_are_told_is_the_same_rule(penalty, name, lam):
-    """Soft threshold by `shrink`, divide by `curvature`, clip at `cap`."""
+    """Soft threshold by `shrink`, divide by eta and `ridge`, clip at `cap`."""
     soft = np.sign(Z) * np.maximum(np.abs(Z) - penalty.shrink, 0.0)
-    told = np.clip(soft / penalty.curvature(ETA), -penalty.cap, penalty.cap)
+    told = np.clip(soft / (ETA + penalty.ridge), -penalty.cap, penalty.cap)
     np.testing.assert_allclose(told, penalty.weight(Z, ETA), rtol=1e-14)
 
 
