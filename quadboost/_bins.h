@@ -8,16 +8,12 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "_compiler.h"
+
 #if defined(__GNUC__) && defined(__x86_64__)
 #define QUADBOOST_AVX512
 #include <immintrin.h>
 #define FOR_AVX512 __attribute__((target("avx512f,avx512vl")))
-#endif
-
-#if defined(__GNUC__)
-#define PREFETCH(address) __builtin_prefetch(address)
-#else
-#define PREFETCH(address) ((void)(address))
 #endif
 
 /* Rows handled together: few enough that what was read of them, a line of memory for each, is still at hand for

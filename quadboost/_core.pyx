@@ -8,8 +8,6 @@ from libc.stdint cimport int32_t, int64_t, uintptr_t
 
 from quadboost._types cimport sum_of_products
 
-import numpy as np
-
 cdef extern from *:
     """
     #ifdef _OPENMP
@@ -29,12 +27,14 @@ cdef extern from "_rounds.h":
         const double* eta
         const double* inverse
         const double* anchor
-    void move_counts(double*, const int32_t*, const double*, double, double, Py_ssize_t) noexcept nogil
-    void move_sums(double*, const double*, const double*, double, double, Py_ssize_t) noexcept nogil
-    double move_and_rate_counts(
-        voters_t, const int32_t*, double, double, penalty_t, Py_ssize_t) noexcept nogil
-    double move_and_rate_sums(
-        voters_t, const double*, double, double, penalty_t, Py_ssize_t) noexcept nogil
+    ctypedef struct column_t:
+        const void* all
+        const void* less
+        bint counts
+        int less_bytes
+    void move(double*, const double*, column_t, double, double, Py_ssize_t) noexcept nogil
+    double move_and_rate(
+        voters_t, column_t, Py_ssize_t, double, double, penalty_t, Py_ssize_t) noexcept nogil
     Py_ssize_t first_that_offers(voters_t, penalty_t, double, Py_ssize_t) noexcept nogil
 
 cdef extern from "_solve.h":
@@ -81,20 +81,23 @@ cdef class Edges:
     cdef public double residual_mean
     cdef double[::1] _edge
     cdef const double[::1] _mean, _eta, _centre
-    cdef const uintptr_t[::1] _address
-    cdef int64_t[::1] _stamp
+    cdef const uintptr_t[::1] _address, _less
+    cdef int64_t[::1] _stamp, _clock
     cdef double _per_weight
     cdef bint _counts
-    cdef int64_t[::1] _clock
+    cdef int _less_bytes
 
     def __init__(
         self, double[::1] edge, const double[::1] mean, const double[::1] eta, const double[::1] centre,
         const uintptr_t[::1] address,    # where each voter's Gram column of sums is; 0 where it is not in memory
+        const uintptr_t[::1] less,       # where one is that is to be subtracted from it, or 0; None where there is none
+        int less_bytes,                  # of a number in those
         int64_t[::1] stamp, int64_t[::1] clock,   # IN/OUT when each voter's column was last used, and the time
         double total_weight, bint counts, double risk, double residual_mean,
     ):
         self._edge, self._mean, self._eta, self._centre = edge, mean, eta, centre
-        self._address, self._stamp, self._clock = address, stamp, clock
+        self._address, self._less, self._less_bytes = address, less, less_bytes
+        self._stamp, self._clock = stamp, clock
         self._per_weight, self._counts = 1.0 / total_weight, counts
         self.risk, self.residual_mean = risk, residual_mean
 
@@ -107,12 +110,17 @@ cdef class Edges:
         self._clock[0] += 1
         self._stamp[j] = self._clock[0]
 
+    cdef column_t _column(self, Py_ssize_t j) noexcept nogil:
+        cdef column_t column
+        column.all, column.less = <const void*> self._address[j], NULL
+        column.counts, column.less_bytes = self._counts, self._less_bytes
+        if self._less is not None:
+            column.less = <const void*> self._less[j]
+        return column
+
     cdef void _move_edges(self, Py_ssize_t j, double delta) noexcept nogil:
         cdef double p = delta * self._per_weight, q = delta * self._centre[j]
-        if self._counts:
-            move_counts(&self._edge[0], <const int32_t*> self._address[j], &self._mean[0], p, q, self._edge.shape[0])
-        else:
-            move_sums(&self._edge[0], <const double*> self._address[j], &self._mean[0], p, q, self._edge.shape[0])
+        move(&self._edge[0], &self._mean[0], self._column(j), p, q, self._edge.shape[0])
 
     def move(self, Py_ssize_t j, double delta):
         """Change the weight of voter j by delta; its column must be in memory."""
@@ -126,7 +134,7 @@ cdef class Rounds:
     cdef public double objective
     cdef Edges _train, _validation
     cdef double[::1] _weight, _anchor
-    cdef const double[::1] _eta, _inverse, _zero
+    cdef const double[::1] _eta, _inverse
     cdef penalty_t _penalty
     cdef Py_ssize_t _best
     cdef double _best_decrease
@@ -149,7 +157,6 @@ cdef class Rounds:
         self._eta, self._inverse = eta, inverse
         self._penalty.ridge, self._penalty.shrink, self._penalty.cap = ridge, shrink, cap
         self.objective = objective
-        self._zero = np.zeros(eta.shape[0])
         self._rated = False
 
     cdef double _rule(self, Py_ssize_t j, double z) noexcept nogil:
@@ -188,21 +195,13 @@ cdef class Rounds:
     ) noexcept nogil:
         cdef double p = delta * self._train._per_weight, q = delta * self._train._centre[moved], top
         cdef Py_ssize_t n, block = start, in_block = 0
-        cdef const int32_t* counts = NULL
-        cdef const double* sums = NULL
-        if delta == 0:
-            sums = &self._zero[0]
-        elif self._train._counts:
-            counts = <const int32_t*> self._train._address[moved]
-        else:
-            sums = <const double*> self._train._address[moved]
+        cdef column_t column = self._train._column(moved)
+        if delta == 0:  # any column will do
+            column.all, column.less, column.counts = &self._eta[0], NULL, False
         best[0], where[0] = -1.0, start
         while start < last:
             n = min(<Py_ssize_t> BLOCK, last - start)
-            if counts != NULL:
-                top = move_and_rate_counts(self._voters(start), counts + start, p, q, self._penalty, n)
-            else:
-                top = move_and_rate_sums(self._voters(start), sums + start, p, q, self._penalty, n)
+            top = move_and_rate(self._voters(start), column, start, p, q, self._penalty, n)
             if top > best[0]:  # strictly: of equal voters the first wins
                 best[0], block, in_block = top, start, n
             start += n

@@ -271,7 +271,7 @@ cdef void _tabulate(
 
 
 def copy_transposed(
-    const count_t[:, ::1] of_g,      # IN  (bins of g, all bins) running sums down the value bins
+    const count_t[:, ::1] of_g,      # IN  (bins of g, all bins) running sums down the bins
     Py_ssize_t first_f,              # IN  where the bins of f begin
     Py_ssize_t first_g,              # IN  where the bins of g begin
     count_t[:, ::1] of_f,            # OUT (bins of f, all bins) sums: the columns of g are written
@@ -285,20 +285,20 @@ def copy_transposed(
             end = min(n_f, start + LINE)
             for b in range(n_g):
                 for a in range(start, end):
-                    above = of_g[b - 1, first_f + a] if 0 < b < n_g - 1 else 0
+                    above = of_g[b - 1, first_f + a] if b > 0 else 0
                     of_f[a, first_g + b] = of_g[b, first_f + a] - above
             start = end
 
 
 cdef void _run_down(count_t[:, ::1] table, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
     cdef Py_ssize_t b, i
-    for b in range(1, table.shape[0] - 1):
+    for b in range(1, table.shape[0]):
         for i in range(first, last):
             table[b, i] += table[b - 1, i]
 
 
 def run_down(count_t[:, ::1] table, int n_threads):
-    """Make the sums of all bins but the last, which is for missing values, running sums."""
+    """Make the sums of bins running sums."""
     cdef Py_ssize_t t, n = table.shape[1]
     for t in prange(n_threads, nogil=True, schedule="static", num_threads=n_threads):
         _run_down(table, t * n // n_threads, (t + 1) * n // n_threads)

@@ -2,26 +2,34 @@
 
 import numpy as np
 
-def add_all_but_fold(
-    codes: np.ndarray,
-    mass: np.ndarray | None,
-    rows: np.ndarray,
-    fold: np.ndarray,
-    bin_start: np.ndarray,
-    voter_start: np.ndarray,
-    is_level: np.ndarray,
-    factor: int,
-    bins: np.ndarray,
-    voters: np.ndarray,
-    out: np.ndarray,
-) -> None: ...
+class FoldCounter:
+    def __init__(
+        self,
+        codes: np.ndarray,
+        mass: np.ndarray | None,
+        bin_start: np.ndarray,
+        voter_start: np.ndarray,
+        is_level: np.ndarray,
+        fold: np.ndarray,
+        n_folds: int,
+    ) -> None: ...
+    def write(
+        self,
+        rows: np.ndarray,
+        factor: int,
+        sign: int,
+        known: np.ndarray,
+        known_held: np.ndarray,
+        out: np.ndarray,
+        out_held: np.ndarray,
+    ) -> None: ...
+
 def follow_risk(
     voter: np.ndarray,
     total: np.ndarray,
     first: int,
     address: np.ndarray,
-    less: np.ndarray,
-    counts: bool,
+    itemsize: int,
     total_weight: float,
     first_edge: np.ndarray,
     mean: np.ndarray,

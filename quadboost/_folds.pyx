@@ -2,118 +2,193 @@
 
 Python allocates, the kernels fill, and trust what they are given.
 """
-from libc.stdint cimport int32_t, int64_t, uint8_t, uintptr_t
+cimport numpy as cnp
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uintptr_t
 from libc.string cimport memset
 
 from quadboost._types cimport PREFETCH, code_t, count_t
 from quadboost._voters cimport voters_of_bins
 
+import numpy as np
+
+cnp.import_array()
+
+cdef extern from "_folds.h":
+    void add_counts(int32_t*, const int32_t*, Py_ssize_t) noexcept nogil
+    void add_sums(double*, const double*, Py_ssize_t) noexcept nogil
+    void write_shorts(int16_t*, int, const int16_t*, const int32_t*, Py_ssize_t) noexcept nogil
+    void write_counts(int32_t*, int, const int32_t*, const int32_t*, Py_ssize_t) noexcept nogil
+    void write_sums(double*, int, const double*, const double*, Py_ssize_t) noexcept nogil
+
 cdef enum:
     AHEAD = 16  # rows that are fetched before they are counted
 
-def add_all_but_fold(
-    const code_t[:, ::1] codes,      # IN  (m, d)
-    const double[::1] mass,          # IN  (m), or None: every row counts once
-    const int32_t[::1] rows,         # IN  numbers of the rows to count
-    const uint8_t[::1] fold,         # IN  (m) from 1; 0: the row is in no fold
-    const int64_t[::1] bin_start, const int64_t[::1] voter_start, const uint8_t[::1] is_level,   # IN  layout of the stumps
-    int factor,
-    count_t[:, ::1] bins,            # scratch (folds + 1, bins of all features)
-    count_t[:, ::1] voters,          # scratch (folds + 2, most voters of a feature)
-    count_t[:, ::1] out,             # IN/OUT (folds + 1, K) of all rows, then of all rows but a fold's
-):
-    """Add factor times the products of every voter with one that is 1 on the given rows and 0 on the others."""
-    cdef Py_ssize_t i = 0, f, n = rows.shape[0]
-    with nogil:
-        memset(&bins[0, 0], 0, bins.shape[0] * bins.shape[1] * sizeof(count_t))
-        while i + 4 <= n:
-            _count_four(codes, mass, &rows[i], rows[min(i + AHEAD, n - 1)], fold, bin_start, bins)
+ctypedef fused kept_t:
+    int16_t
+    int32_t
+    double
+
+
+cdef class FoldCounter:
+    """Joint counts of some rows with every bin of every feature, as products with every voter: in all, and by fold.
+
+    Not to be shared by threads: its scratch memory is its own.
+    """
+    cdef cnp.ndarray _codes, _mass, _bins, _voters
+    cdef const int64_t[::1] _bin_start, _voter_start
+    cdef const uint8_t[::1] _is_level, _fold
+    cdef Py_ssize_t _n_bins, _most_voters, _n_voters
+
+    def __init__(self, cnp.ndarray codes, cnp.ndarray mass, bin_start, voter_start, is_level, fold, int n_folds):
+        """`mass` may be None: every row counts once. `fold` is the number of each row's fold, from 1; 0: it has none."""
+        self._codes, self._mass, self._fold = codes, mass, fold
+        self._bin_start, self._voter_start, self._is_level = bin_start, voter_start, is_level
+        self._n_bins, self._n_voters = bin_start[codes.shape[1]], voter_start[codes.shape[1]]
+        self._most_voters = np.diff(voter_start).max(initial=1)
+        dtype = np.int32 if mass is None else np.float64
+        self._bins = np.zeros((n_folds + 1, self._n_bins), dtype=dtype)
+        self._voters = np.empty((2, self._most_voters), dtype=dtype)
+
+    def write(
+        self, cnp.ndarray rows, int factor, int sign, cnp.ndarray known, cnp.ndarray known_held, cnp.ndarray out,
+        cnp.ndarray out_held,
+    ):
+        """Write sign times what is known plus factor times the products with a voter that is 1 on some rows, else 0.
+
+        `known` and `out` are of shape (K,), of all rows; `known_held` and `out_held` of shape (n_folds, K), of the
+        rows of each fold: int16 where all that they can hold fits.
+        """
+        cdef int size = cnp.PyArray_ITEMSIZE(self._codes)
+        cdef const int32_t* order = <const int32_t*> cnp.PyArray_DATA(rows)
+        cdef Py_ssize_t n = rows.shape[0]
+        cdef void* old = cnp.PyArray_DATA(known)
+        cdef void* old_held = cnp.PyArray_DATA(known_held)
+        cdef void* new = cnp.PyArray_DATA(out)
+        cdef void* new_held = cnp.PyArray_DATA(out_held)
+        cdef bint short = cnp.PyArray_ITEMSIZE(out_held) == 2
+        with nogil:
+            if size == 1:
+                self._count(<const uint8_t*> cnp.PyArray_DATA(self._codes), order, n)
+            elif size == 2:
+                self._count(<const uint16_t*> cnp.PyArray_DATA(self._codes), order, n)
+            else:
+                self._count(<const uint32_t*> cnp.PyArray_DATA(self._codes), order, n)
+            if self._mass is not None:
+                self._write(<double> factor, sign, <const double*> old, <const double*> old_held,
+                            <double*> new, <double*> new_held)
+            elif short:
+                self._write(<int32_t> factor, sign, <const int32_t*> old, <const int16_t*> old_held,
+                            <int32_t*> new, <int16_t*> new_held)
+            else:
+                self._write(<int32_t> factor, sign, <const int32_t*> old, <const int32_t*> old_held,
+                            <int32_t*> new, <int32_t*> new_held)
+
+    cdef void _count(self, const code_t* codes, const int32_t* rows, Py_ssize_t n) noexcept nogil:
+        if self._mass is None:
+            self._count_rows(codes, <const double*> NULL, rows, n, <int32_t*> cnp.PyArray_DATA(self._bins))
+        else:
+            self._count_rows(codes, <const double*> cnp.PyArray_DATA(self._mass), rows, n,
+                             <double*> cnp.PyArray_DATA(self._bins))
+
+    cdef void _count_rows(
+        self, const code_t* codes, const double* mass, const int32_t* rows, Py_ssize_t n, count_t* bins
+    ) noexcept nogil:
+        """Count rows in the bins of their folds, four at a time: a feature is looked up once for all."""
+        cdef Py_ssize_t i = 0, f, start, d = self._is_level.shape[0]
+        cdef const code_t* c0
+        cdef const code_t* c1
+        cdef const code_t* c2
+        cdef const code_t* c3
+        cdef count_t* o0
+        cdef count_t* o1
+        cdef count_t* o2
+        cdef count_t* o3
+        cdef count_t w0 = 1, w1 = 1, w2 = 1, w3 = 1
+        while i + 4 + AHEAD <= n:
+            c0, c1 = _row_soon(codes, d, rows + i), _row_soon(codes, d, rows + i + 1)
+            c2, c3 = _row_soon(codes, d, rows + i + 2), _row_soon(codes, d, rows + i + 3)
+            o0, o1 = bins + self._fold[rows[i]] * self._n_bins, bins + self._fold[rows[i + 1]] * self._n_bins
+            o2, o3 = bins + self._fold[rows[i + 2]] * self._n_bins, bins + self._fold[rows[i + 3]] * self._n_bins
+            if mass != NULL:
+                w0, w1 = <count_t> mass[rows[i]], <count_t> mass[rows[i + 1]]
+                w2, w3 = <count_t> mass[rows[i + 2]], <count_t> mass[rows[i + 3]]
+            for f in range(d):
+                start = self._bin_start[f]
+                o0[start + c0[f]] += w0
+                o1[start + c1[f]] += w1
+                o2[start + c2[f]] += w2
+                o3[start + c3[f]] += w3
             i += 4
         while i < n:
-            _count_row(codes, mass, rows[i], fold, bin_start, bins)
+            c0, o0 = codes + rows[i] * d, bins + self._fold[rows[i]] * self._n_bins
+            if mass != NULL:
+                w0 = <count_t> mass[rows[i]]
+            for f in range(d):
+                o0[self._bin_start[f] + c0[f]] += w0
             i += 1
-        for f in range(is_level.shape[0]):
-            if voter_start[f + 1] > voter_start[f]:
-                _add_feature(bins, bin_start[f], bin_start[f + 1] - bin_start[f] - 2, is_level[f], <count_t> factor, voters, out,
-                             voter_start[f], voter_start[f + 1] - voter_start[f])
+
+    cdef void _write(
+        self, count_t factor, int sign, const count_t* known, const kept_t* known_held, count_t* out, kept_t* out_held
+    ) noexcept nogil:
+        """From bins to voters, one feature after the other; all bins are empty then."""
+        cdef Py_ssize_t f, k, n, n_cuts, here, n_folds = self._bins.shape[0] - 1
+        cdef count_t* bins = <count_t*> cnp.PyArray_DATA(self._bins)
+        cdef count_t* own = <count_t*> cnp.PyArray_DATA(self._voters)
+        cdef count_t* total = own + self._most_voters
+        for f in range(self._is_level.shape[0]):
+            here, n = self._voter_start[f], self._voter_start[f + 1] - self._voter_start[f]
+            n_cuts = self._bin_start[f + 1] - self._bin_start[f] - 2
+            if n > 0:
+                memset(total, 0, n * sizeof(count_t))
+                for k in range(n_folds + 1):
+                    memset(own, 0, n * sizeof(count_t))
+                    voters_of_bins(bins + k * self._n_bins + self._bin_start[f], n_cuts, self._is_level[f], n > n_cuts,
+                                   factor, own)
+                    _add(total, own, n)
+                    if k > 0:
+                        _write_kept(out_held + (k - 1) * self._n_voters + here, sign,
+                                    known_held + (k - 1) * self._n_voters + here, own, n)
+                _write_kept(out + here, sign, known + here, total, n)
+        memset(bins, 0, (n_folds + 1) * self._n_bins * sizeof(count_t))
 
 
-cdef void _add_feature(
-    const count_t[:, ::1] bins, Py_ssize_t first_bin, Py_ssize_t n_cuts, bint is_level, count_t factor,
-    count_t[:, ::1] voters, count_t[:, ::1] out, Py_ssize_t first_voter, Py_ssize_t n_voters,
+cdef inline const code_t* _row_soon(const code_t* codes, Py_ssize_t d, const int32_t* row) noexcept nogil:
+    """The codes of a row, while those of the one that is needed AHEAD rows later are on their way."""
+    PREFETCH(codes + row[AHEAD] * d)
+    return codes + row[0] * d
+
+
+cdef inline void _add(count_t* total, const count_t* own, Py_ssize_t n) noexcept nogil:
+    if count_t is int32_t:
+        add_counts(total, own, n)
+    else:
+        add_sums(total, own, n)
+
+
+cdef inline void _write_kept(
+    kept_t* out, int sign, const kept_t* known, const count_t* new, Py_ssize_t n
 ) noexcept nogil:
-    """The voters of one feature: of each fold, of all together, and then of all but one."""
-    cdef Py_ssize_t k, i, n_folds = bins.shape[0]
-    cdef count_t* total = &voters[n_folds, 0]
-    cdef count_t* own
-    cdef count_t* column
-    memset(total, 0, n_voters * sizeof(count_t))
-    for k in range(n_folds):
-        own = &voters[k, 0]
-        memset(own, 0, n_voters * sizeof(count_t))
-        voters_of_bins(&bins[k, first_bin], n_cuts, is_level, n_voters > n_cuts, factor, own)
-        for i in range(n_voters):
-            total[i] += own[i]
-    for k in range(n_folds):
-        own, column = &voters[k, 0], &out[k, first_voter]
-        if k == 0:
-            for i in range(n_voters):
-                column[i] += total[i]
-        else:
-            for i in range(n_voters):
-                column[i] += total[i] - own[i]
-
-
-cdef inline void _count_row(
-    const code_t[:, ::1] codes, const double[::1] mass, Py_ssize_t r, const uint8_t[::1] fold,
-    const int64_t[::1] bin_start, count_t[:, ::1] out,
-) noexcept nogil:
-    cdef Py_ssize_t f
-    cdef count_t weight = 1 if mass is None else <count_t> mass[r]
-    cdef count_t* own = &out[fold[r], 0]
-    for f in range(codes.shape[1]):
-        own[bin_start[f] + codes[r, f]] += weight
-
-
-cdef inline void _count_four(
-    const code_t[:, ::1] codes, const double[::1] mass, const int32_t* rows, Py_ssize_t later, const uint8_t[::1] fold,
-    const int64_t[::1] bin_start, count_t[:, ::1] out,
-) noexcept nogil:
-    """Four rows at a time: a feature is looked up once for all. One that is needed later is on its way."""
-    cdef Py_ssize_t f, start, d = codes.shape[1], r0 = rows[0], r1 = rows[1], r2 = rows[2], r3 = rows[3]
-    cdef const code_t* c0 = &codes[r0, 0]
-    cdef const code_t* c1 = &codes[r1, 0]
-    cdef const code_t* c2 = &codes[r2, 0]
-    cdef const code_t* c3 = &codes[r3, 0]
-    cdef count_t* o0 = &out[fold[r0], 0]
-    cdef count_t* o1 = &out[fold[r1], 0]
-    cdef count_t* o2 = &out[fold[r2], 0]
-    cdef count_t* o3 = &out[fold[r3], 0]
-    cdef count_t w0 = 1, w1 = 1, w2 = 1, w3 = 1
-    PREFETCH(&codes[later, 0])
-    if mass is not None:
-        w0, w1, w2, w3 = <count_t> mass[r0], <count_t> mass[r1], <count_t> mass[r2], <count_t> mass[r3]
-    for f in range(d):
-        start = bin_start[f]
-        o0[start + c0[f]] += w0
-        o1[start + c1[f]] += w1
-        o2[start + c2[f]] += w2
-        o3[start + c3[f]] += w3
+    if count_t is int32_t and kept_t is int16_t:
+        write_shorts(out, sign, known, new, n)
+    elif count_t is int32_t and kept_t is int32_t:
+        write_counts(out, sign, known, new, n)
+    elif count_t is double and kept_t is double:
+        write_sums(out, sign, known, new, n)
 
 
 cdef double _product(
-    const count_t* column, const count_t* less, const int64_t* voters, const double* weight, Py_ssize_t n
+    const kept_t* column, const int64_t* voters, const double* weight, Py_ssize_t n
 ) noexcept nogil:
     cdef double s0 = 0, s1 = 0, s2 = 0, s3 = 0
     cdef Py_ssize_t i = 0
     while i + 4 <= n:
-        s0 += weight[i] * (column[voters[i]] - less[voters[i]])
-        s1 += weight[i + 1] * (column[voters[i + 1]] - less[voters[i + 1]])
-        s2 += weight[i + 2] * (column[voters[i + 2]] - less[voters[i + 2]])
-        s3 += weight[i + 3] * (column[voters[i + 3]] - less[voters[i + 3]])
+        s0 += weight[i] * column[voters[i]]
+        s1 += weight[i + 1] * column[voters[i + 1]]
+        s2 += weight[i + 2] * column[voters[i + 2]]
+        s3 += weight[i + 3] * column[voters[i + 3]]
         i += 4
     while i < n:
-        s0 += weight[i] * (column[voters[i]] - less[voters[i]])
+        s0 += weight[i] * column[voters[i]]
         i += 1
     return (s0 + s1) + (s2 + s3)
 
@@ -123,8 +198,8 @@ def follow_risk(
     const double[::1] total,         # IN  (n) the weight it then has
     Py_ssize_t first,                # IN  the first change to follow
     const uintptr_t[::1] address,    # IN  (K) where each voter's Gram column of sums is; 0: not in memory
-    const uintptr_t[::1] less,       # IN  (K) where one is that is to be subtracted from it
-    bint counts, double total_weight,
+    int itemsize,                    # IN  bytes of a number in it: 2, 4, or 8 for a double
+    double total_weight,
     const double[::1] first_edge, const double[::1] mean, const double[::1] eta, const double[::1] centre,  # IN  (K)
     int64_t[::1] place,              # IN/OUT (K) where a voter is in `drawn`; -1: nowhere
     int64_t[::1] drawn,              # IN/OUT the voters so far
@@ -142,14 +217,14 @@ def follow_risk(
     with nogil:
         while t < voter.shape[0]:
             j = voter[t]
-            if address[j] == 0 or less[j] == 0:
+            if address[j] == 0:
                 break
-            if counts:
-                product = _product(
-                    <const int32_t*> address[j], <const int32_t*> less[j], &drawn[0], &weight[0], n_drawn)
+            if itemsize == 2:
+                product = _product(<const int16_t*> address[j], &drawn[0], &weight[0], n_drawn)
+            elif itemsize == 4:
+                product = _product(<const int32_t*> address[j], &drawn[0], &weight[0], n_drawn)
             else:
-                product = _product(
-                    <const double*> address[j], <const double*> less[j], &drawn[0], &weight[0], n_drawn)
+                product = _product(<const double*> address[j], &drawn[0], &weight[0], n_drawn)
             edge = first_edge[j] + mean[j] * fallen - product / total_weight
             k = place[j]
             if k < 0:

@@ -1,6 +1,5 @@
-/* The two loops in which the rounds spend their time. In C, because here the compiler is asked for one version of
- * each for every instruction set, of which the program takes the best of the machine it runs on. All give the same
- * bits: the build forbids to fuse a multiplication with an addition, and nothing is summed. */
+/* The loops in which the rounds spend their time, over the voters of a block. In C, for every instruction set and every
+ * kind of column; nothing is summed. */
 #ifndef QUADBOOST_ROUNDS_H
 #define QUADBOOST_ROUNDS_H
 
@@ -8,21 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__)
-#define FOR_EVERY_MACHINE __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define FOR_EVERY_MACHINE
-#endif
-
-#ifdef _MSC_VER
-#define restrict __restrict
-#endif
-
-#ifdef _MSC_VER
-#define ALWAYS_INLINE static __forceinline
-#else
-#define ALWAYS_INLINE static inline __attribute__((always_inline))
-#endif
+#include "_compiler.h"
 
 /* The objective as a function of one weight x is (eta + ridge) x^2 - 2 z x + 2 shrink |x|, within +-cap. */
 typedef struct {
@@ -55,48 +40,64 @@ ALWAYS_INLINE double decrease_if_free(double edge, double eta, double inverse, d
     return slope * slope * inverse;
 }
 
+/* A column of the Gram matrix: sums over rows, or over all rows and those to leave out. */
+typedef struct {
+    const void *all, *less; /* less: may be NULL */
+    int counts;             /* whether these are whole numbers: int32_t, else double */
+    int less_bytes;         /* of a number to subtract: counts may be int16_t there */
+} column_t;
+
 #define LANES 16 /* voters; compilers find vectors in so many running maxima, and not in one */
 #define AHEAD 512 /* voters by which a column, often not in the processor's cache, is fetched before it is needed */
 
-#if defined(__GNUC__) || defined(__clang__)
-#define FETCH(address) __builtin_prefetch(address)
-#else
-#define FETCH(address)
-#endif
-
 /* Move the edges of n voters after one weight moved, and return the largest decrease that one of them now offers. */
-#define DEFINE_MOVE_AND_RATE(NAME, COLUMN, DECREASE)                                                                \
+#define DEFINE_RATE(NAME, ALL, LESS, SUM, DECREASE)                                                                 \
     FOR_EVERY_MACHINE static double NAME(                                                                           \
-        voters_t of, const COLUMN *restrict column, double p, double q, penalty_t by, ptrdiff_t n)                  \
+        voters_t of, column_t column, ptrdiff_t first, double p, double q, penalty_t by, ptrdiff_t n)               \
     {                                                                                                               \
+        const ALL *restrict all = (const ALL *)column.all + first;                                                  \
+        const LESS *restrict less = (const LESS *)column.less + (column.less == NULL ? 0 : first);                  \
         double *restrict edge = of.edge;                                                                            \
         const double *restrict mean = of.mean, *restrict eta = of.eta;                                              \
         const double *restrict inverse = of.inverse, *restrict anchor = of.anchor;                                  \
-        double top[LANES], most = -1;                                                                            \
+        double top[LANES], most = -1;                                                                               \
         ptrdiff_t i = 0;                                                                                            \
-        for (int k = 0; k < LANES; k++)                                                                          \
+        (void)less;                                                                                                 \
+        for (int k = 0; k < LANES; k++)                                                                             \
             top[k] = -1;                                                                                            \
         for (; i + LANES <= n; i += LANES) {                                                                        \
-            FETCH(column + i + AHEAD);                                                                              \
+            PREFETCH(all + i + AHEAD);                                                                              \
             for (int k = 0; k < LANES; k++) {                                                                       \
-                edge[i + k] -= p * (double)column[i + k] - q * mean[i + k];                                         \
+                edge[i + k] -= p * (double)(SUM(i + k)) - q * mean[i + k];                                          \
                 double offer = DECREASE(edge[i + k], eta[i + k], inverse[i + k], anchor[i + k], by);                \
                 top[k] = offer > top[k] ? offer : top[k];                                                           \
             }                                                                                                       \
         }                                                                                                           \
         for (; i < n; i++) {                                                                                        \
-            edge[i] -= p * (double)column[i] - q * mean[i];                                                         \
+            edge[i] -= p * (double)(SUM(i)) - q * mean[i];                                                          \
             double offer = DECREASE(edge[i], eta[i], inverse[i], anchor[i], by);                                    \
             most = offer > most ? offer : most;                                                                     \
         }                                                                                                           \
-        for (int k = 0; k < LANES; k++)                                                                          \
+        for (int k = 0; k < LANES; k++)                                                                             \
             most = top[k] > most ? top[k] : most;                                                                   \
         return most;                                                                                                \
     }
 
+/* Move the edges, and no more. */
+#define DEFINE_MOVE(NAME, ALL, LESS, SUM)                                                                           \
+    FOR_EVERY_MACHINE static void NAME(                                                                             \
+        double *restrict edge, const double *restrict mean, column_t column, double p, double q, ptrdiff_t n)       \
+    {                                                                                                               \
+        const ALL *restrict all = (const ALL *)column.all;                                                          \
+        const LESS *restrict less = (const LESS *)column.less;                                                      \
+        (void)less;                                                                                                 \
+        for (ptrdiff_t i = 0; i < n; i++)                                                                           \
+            edge[i] -= p * (double)(SUM(i)) - q * mean[i];                                                          \
+    }
+
 /* The first of n voters that offers the wanted decrease; one of them does. Without a way out of the loop: many are
  * looked at together. */
-#define DEFINE_FIRST_THAT_OFFERS(NAME, DECREASE)                                                                    \
+#define DEFINE_FIRST(NAME, DECREASE)                                                                                \
     FOR_EVERY_MACHINE static ptrdiff_t NAME(voters_t of, penalty_t by, double wanted, ptrdiff_t n)                  \
     {                                                                                                               \
         ptrdiff_t first = n;                                                                                        \
@@ -108,27 +109,39 @@ ALWAYS_INLINE double decrease_if_free(double edge, double eta, double inverse, d
         return first;                                                                                               \
     }
 
-DEFINE_MOVE_AND_RATE(rate_counts_by_rule, int32_t, decrease_by_rule)
-DEFINE_MOVE_AND_RATE(rate_counts_if_free, int32_t, decrease_if_free)
-DEFINE_MOVE_AND_RATE(rate_sums_by_rule, double, decrease_by_rule)
-DEFINE_MOVE_AND_RATE(rate_sums_if_free, double, decrease_if_free)
-DEFINE_FIRST_THAT_OFFERS(first_by_rule, decrease_by_rule)
-DEFINE_FIRST_THAT_OFFERS(first_if_free, decrease_if_free)
+#define SUM_OF_ALL(i) all[i]
+#define SUM_OF_OTHERS(i) all[i] - less[i]
+
+#define DEFINE_LOOPS(COLUMN, ALL, LESS, SUM)                                                                        \
+    DEFINE_RATE(rate_by_rule_##COLUMN, ALL, LESS, SUM, decrease_by_rule)                                            \
+    DEFINE_RATE(rate_if_free_##COLUMN, ALL, LESS, SUM, decrease_if_free)                                            \
+    DEFINE_MOVE(move_##COLUMN, ALL, LESS, SUM)
+
+DEFINE_LOOPS(counts, int32_t, int32_t, SUM_OF_ALL)
+DEFINE_LOOPS(sums, double, double, SUM_OF_ALL)
+DEFINE_LOOPS(counts_less_shorts, int32_t, int16_t, SUM_OF_OTHERS)
+DEFINE_LOOPS(counts_less_counts, int32_t, int32_t, SUM_OF_OTHERS)
+DEFINE_LOOPS(sums_less_sums, double, double, SUM_OF_OTHERS)
+DEFINE_FIRST(first_by_rule, decrease_by_rule)
+DEFINE_FIRST(first_if_free, decrease_if_free)
+
+/* The loop for a column, called. */
+#define BY_COLUMN(LOOP, ...)                                                                                        \
+    (column.less == NULL ? column.counts ? LOOP##_counts(__VA_ARGS__) : LOOP##_sums(__VA_ARGS__)                    \
+     : !column.counts    ? LOOP##_sums_less_sums(__VA_ARGS__)                                                       \
+     : column.less_bytes == sizeof(int16_t) ? LOOP##_counts_less_shorts(__VA_ARGS__)                                \
+                                            : LOOP##_counts_less_counts(__VA_ARGS__))
 
 static int is_free(penalty_t by)
 {
     return by.shrink == 0 && by.cap == INFINITY;
 }
 
-static double move_and_rate_counts(
-    voters_t of, const int32_t *column, double p, double q, penalty_t by, ptrdiff_t n)
+static double move_and_rate(
+    voters_t of, column_t column, ptrdiff_t first, double p, double q, penalty_t by, ptrdiff_t n)
 {
-    return is_free(by) ? rate_counts_if_free(of, column, p, q, by, n) : rate_counts_by_rule(of, column, p, q, by, n);
-}
-
-static double move_and_rate_sums(voters_t of, const double *column, double p, double q, penalty_t by, ptrdiff_t n)
-{
-    return is_free(by) ? rate_sums_if_free(of, column, p, q, by, n) : rate_sums_by_rule(of, column, p, q, by, n);
+    return is_free(by) ? BY_COLUMN(rate_if_free, of, column, first, p, q, by, n)
+                       : BY_COLUMN(rate_by_rule, of, column, first, p, q, by, n);
 }
 
 static ptrdiff_t first_that_offers(voters_t of, penalty_t by, double wanted, ptrdiff_t n)
@@ -136,16 +149,9 @@ static ptrdiff_t first_that_offers(voters_t of, penalty_t by, double wanted, ptr
     return is_free(by) ? first_if_free(of, by, wanted, n) : first_by_rule(of, by, wanted, n);
 }
 
-#define DEFINE_MOVE(NAME, COLUMN)                                                                                   \
-    FOR_EVERY_MACHINE static void NAME(                                                                             \
-        double *restrict edge, const COLUMN *restrict column, const double *restrict mean, double p, double q,      \
-        ptrdiff_t n)                                                                                                \
-    {                                                                                                               \
-        for (ptrdiff_t i = 0; i < n; i++)                                                                           \
-            edge[i] -= p * (double)column[i] - q * mean[i];                                                         \
-    }
-
-DEFINE_MOVE(move_counts, int32_t)
-DEFINE_MOVE(move_sums, double)
+static void move(double *edge, const double *mean, column_t column, double p, double q, ptrdiff_t n)
+{
+    BY_COLUMN(move, edge, mean, column, p, q, n);
+}
 
 #endif

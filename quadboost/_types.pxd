@@ -2,14 +2,7 @@
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
 
-cdef extern from *:
-    """
-    #if defined(__GNUC__) || defined(__clang__)
-    #define PREFETCH(address) __builtin_prefetch(address)
-    #else
-    #define PREFETCH(address)
-    #endif
-    """
+cdef extern from "_compiler.h":
     void PREFETCH(const void*) noexcept nogil
 
 ctypedef fused real_t:

@@ -311,15 +311,15 @@ class _Rows:
         self.first_residual_mean = target_mean - intercept
         self.edge = self.first_edge.copy()
         self.kernel = _core.Edges(
-            self.edge, self.mean, self.eta, centre, self.cache.address, self.cache.stamp,
-            self.cache.clock, total, self.cache.counts, self.first_risk, self.first_residual_mean,
+            self.edge, self.mean, self.eta, centre, self.cache.address, self.cache.less, self.cache.less_dtype.itemsize,
+            self.cache.stamp, self.cache.clock, total, self.cache.counts, self.first_risk, self.first_residual_mean,
         )  # fmt: skip
 
     def set_weights(self, weight: np.ndarray) -> None:
         """Compute edges and risk anew."""
         self.restore(self.first_edge, (self.first_risk, self.first_residual_mean))
         for voter in np.flatnonzero(weight).tolist():
-            self.cache.column(voter)
+            self.cache.fetch(voter)
             self.kernel.move(voter, weight[voter])
 
     def restore(self, edge: np.ndarray, risk: tuple[float, float]) -> None:
@@ -419,7 +419,7 @@ class _Run:
 
     def _fetch(self, voter: int) -> None:
         for rows in self.rows:
-            rows.cache.column(voter)
+            rows.cache.fetch(voter)
 
     def _reweight(self, sweeps: int | str) -> None:
         """Re-weight the voters of the ensemble (section 3.1 of the paper)."""

@@ -2,13 +2,13 @@
 
 The Gram columns take the time, and they are shared: the sums over training rows are those over all rows less those over
 the rows held out. Where no row is held out twice, one pass over the rows makes a voter's column for all rows
-and for the training rows of every split.
+and for those that each split holds out.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from threading import Condition, Lock, local
 from typing import NamedTuple
@@ -25,6 +25,7 @@ from .training import Options, Rows
 
 MOST_TOGETHER = 10  # splits whose columns are made together
 VOTERS_FOR_THREADS = 1_000_000  # rated in a run, below which a second thread costs more than it brings
+ALIGNMENT = 64  # bytes
 LEAST_KEPT = 100  # voters whose columns must fit in memory to make those of all splits at once
 
 
@@ -42,7 +43,6 @@ class Fold:
     stumps: Stumps
     train: Moments
     held_out: Moments
-    whole: GramCache  # columns of both together: less those of the training rows, they are of the rows held out
     rows: np.ndarray  # numbers of those held out
 
 
@@ -83,23 +83,23 @@ class Folds:
             stumps = self._candidates(X, None if weight is None else weight[train_rows], 1)
             train = self._moments(stumps, stumps.code(X), train_rows)
             held_out = self._moments(stumps, stumps.code(self.rows.X[held_out_rows]), held_out_rows)
-            return Fold(stumps, train, held_out, (train + held_out).gram, held_out_rows)
+            return Fold(stumps, train, held_out, held_out_rows)
         # Targets are summed anew, not subtracted: voters that agree on all training rows are to have equal edges.
         train = self._moments(self.stumps, self.codes[train_rows], train_rows)
         held_out = self._moments(self.stumps, self.codes[held_out_rows], held_out_rows)
         batch = next((own for own in self.batches if number in own), None)
-        if batch is None:
-            return Fold(self.stumps, train, held_out, (train + held_out).gram, held_out_rows)
-        shared, part = self._shared(batch), 1 + number - batch.start
-        train = replace(train, gram=_PartCache(shared, part, self._cache_bytes))
-        return Fold(self.stumps, train, held_out, _PartCache(shared, 0, self._cache_bytes), held_out_rows)
+        if batch is not None:
+            shared, fold = self._shared(batch), number - batch.start
+            train = replace(train, gram=_View.of_training(shared, fold, self._cache_bytes))
+            held_out = replace(held_out, gram=_View.of_held_out(shared, fold, self._cache_bytes))
+        return Fold(self.stumps, train, held_out, held_out_rows)
 
     def of_all_rows(self) -> Moments:
         """The moments of all rows; columns that were made for the splits are at hand."""
         if not self.made:
             return self.total
         shared = next(reversed(self.made.values())).shared
-        return replace(self.total, gram=_PartCache(shared, 0, self.options.cache_bytes // 2))
+        return replace(self.total, gram=_View.of_all_rows(shared, self.options.cache_bytes // 2))
 
     @property
     def shared_bytes(self) -> int:
@@ -164,8 +164,15 @@ class _Batch:
         self.shared = SharedColumns(source, cache_bytes - source.row_bytes)
 
 
+class FoldColumns(NamedTuple):
+    """Columns of one voter."""
+
+    whole: np.ndarray  # (K,) of all rows
+    held_out: np.ndarray  # (folds, K) of the rows of each fold
+
+
 class FoldGram(StumpGram):
-    """Columns of stumps over all rows and over all rows but those of each fold: of shape (folds + 1, K)."""
+    """Columns of stumps over all rows, and over those of each fold."""
 
     def __init__(
         self,
@@ -178,26 +185,49 @@ class FoldGram(StumpGram):
     ) -> None:
         """`fold` is the number of each row's fold, from 1; 0 for a row that is in none."""
         super().__init__(stumps, codes, weight, voter_sum, row_bytes, n_threads=1)
-        n_folds = int(fold.max(initial=0))
-        self.fold = fold
+        size = np.bincount(fold)
+        self.fold, self.n_folds = fold, len(size) - 1
+        is_small = self.dtype == np.int32 and size[1:].max(initial=0) <= np.iinfo(np.int16).max
+        self.held_out_dtype = np.dtype(np.int16) if is_small else self.dtype
         self._lock = Lock()
-        self._scratch = local()
+        self._own = local()
         self._tabulates = False
-        bytes_kept = 4 * len(codes) + (n_folds + 1) * self.voter_sum.nbytes  # of one feature
+        bytes_kept = 4 * len(codes) + self.column_bytes  # of one feature
         self._most_kept = max(1, row_bytes // bytes_kept)
         self.row_bytes = bytes_kept * min(self._most_kept, stumps.n_features)
-        self.voter_sum = np.zeros((n_folds + 1, stumps.n_voters), dtype=self.dtype)
-        self._add_rows(self.voter_sum, np.arange(len(codes), dtype=np.int32), 1)
+        nothing, self.voter_sum = self._new_column(), self._new_column()
+        for part in nothing:
+            part[:] = 0
+        self._write_rows(self.voter_sum, 1, nothing, np.arange(len(codes), dtype=np.int32), 1)
 
-    def _add_rows(self, column: np.ndarray, rows: np.ndarray, factor: int) -> None:
-        if not hasattr(self._scratch, "bins"):
-            most = int(np.diff(self.stumps.voter_start).max(initial=1))
-            self._scratch.bins = np.empty((len(column), self.stumps.bin_start[-1]), dtype=self.dtype)
-            self._scratch.voters = np.empty((len(column) + 1, most), dtype=self.dtype)
-        _folds.add_all_but_fold(
-            self.codes, self.weight, rows, self.fold, *self.stumps.layout, factor,
-            self._scratch.bins, self._scratch.voters, column,
-        )  # fmt: skip
+    @property
+    def column_bytes(self) -> int:
+        """Of the columns of one voter; a round figure, or those of the next would not be aligned."""
+        return -(-self.offset_of(self.n_folds) // ALIGNMENT) * ALIGNMENT
+
+    def offset_of(self, fold: int) -> int:
+        """Where the column of a fold begins, counted from 0."""
+        return self.n_voters * (self.dtype.itemsize + fold * self.held_out_dtype.itemsize)
+
+    def room(self) -> Room:
+        """For columns as bytes."""
+        return Room((self.column_bytes,), np.dtype(np.uint8))
+
+    def as_columns(self, memory: np.ndarray) -> FoldColumns:
+        """An array of `room` as what it is for."""
+        first, last = self.offset_of(0), self.offset_of(self.n_folds)
+        held_out = memory[first:last].view(self.held_out_dtype).reshape(self.n_folds, self.n_voters)
+        return FoldColumns(memory[:first].view(self.dtype), held_out)
+
+    def _new_column(self) -> FoldColumns:
+        return self.as_columns(self.room().take())
+
+    def _write_rows(self, out: FoldColumns, sign: int, base: FoldColumns, rows: np.ndarray, factor: int) -> None:
+        if not hasattr(self._own, "counter"):
+            self._own.counter = _folds.FoldCounter(
+                self.codes, self.weight, *self.stumps.layout, self.fold, self.n_folds
+            )
+        self._own.counter.write(rows, factor, sign, *base, *out)
 
     def _rows_of(self, feature: int) -> FeatureRows:
         with self._lock:
@@ -209,16 +239,16 @@ class SharedColumns:
 
     def __init__(self, source: FoldGram, cache_bytes: int) -> None:
         self.source = source
+        self.made: list[int] = []  # voters, in the order in which their columns were made
         self.address = np.zeros(source.n_voters, dtype=np.uintp)  # of the column of all rows
-        self.column_bytes = source.voter_sum[0].nbytes
-        self._most = cache_bytes // max(1, source.voter_sum.nbytes)
-        self._columns: dict[int, np.ndarray] = {}
+        self._most = cache_bytes // max(1, source.column_bytes)
+        self._columns: dict[int, FoldColumns] = {}
         self._order: list[int] = []
-        self._room = Room(source.voter_sum.shape, source.dtype)
+        self._room = source.room()
         self._making: set[int] = set()  # what other threads are about
         self._changed = Condition()
 
-    def find(self, voter: int) -> np.ndarray | None:
+    def find(self, voter: int) -> FoldColumns | None:
         """The columns of a voter; None if they are not here and there is no room for them."""
         columns = self._columns.get(voter)
         if columns is not None:
@@ -228,8 +258,8 @@ class SharedColumns:
             if voter in self._columns or len(self._columns) + len(self._making) >= self._most:
                 return self._columns.get(voter)
             self._making.add(voter)
-            columns, near = self._room.take(), self._neighbours(voter)
-        is_made = False
+            memory, near = self._room.take(), self._neighbours(voter)
+        columns, is_made = self.source.as_columns(memory), False
         try:
             self.source.make(voter, *near, columns)
             is_made = True
@@ -237,20 +267,20 @@ class SharedColumns:
             with self._changed:
                 self._making.remove(voter)
                 if is_made:
-                    self._columns[voter] = columns
                     insort(self._order, voter)
-                    self.address[voter] = columns.__array_interface__["data"][0]
+                    self.address[voter] = memory.__array_interface__["data"][0]
+                    self.made.append(voter)
+                    self._columns[voter] = columns  # last: who finds it here relies on the rest
                 self._changed.notify_all()
         return columns
 
-    def make(self, voter: int, part: int, out: np.ndarray) -> None:
-        """Write one column of a voter for which there is no room here."""
+    def make(self, voter: int) -> FoldColumns:
+        """Columns of a voter for which there is no room here."""
         with self._changed:
-            columns, near = self._room.take(), self._neighbours(voter)
+            near = self._neighbours(voter)
+        columns = self.source.as_columns(self.source.room().take())
         self.source.make(voter, *near, columns)
-        np.copyto(out, columns[part])
-        with self._changed:
-            self._room.give_back(columns)
+        return columns
 
     def _neighbours(self, voter: int) -> tuple[Known | None, Known | None]:
         place = bisect_left(self._order, voter)
@@ -261,29 +291,58 @@ class SharedColumns:
         )
 
 
-class _Part:
-    """One column of those that are made together."""
+class _Part(NamedTuple):
+    """One column of those that are made together, as a source of its own."""
 
-    def __init__(self, shared: SharedColumns, part: int) -> None:
-        self.shared, self.part = shared, part
-        self.dtype, self.n_voters = shared.source.dtype, shared.source.n_voters
+    shared: SharedColumns
+    dtype: np.dtype
+    take: Callable[[FoldColumns], np.ndarray]
+
+    @property
+    def n_voters(self) -> int:
+        return self.shared.source.n_voters
 
     def make(self, voter: int, before: Known | None, after: Known | None, out: np.ndarray) -> None:
-        self.shared.make(voter, self.part, out)
+        out[:] = self.take(self.shared.make(voter))
 
 
-class _PartCache(GramCache):
+class _View(GramCache):
     """A thread's own view of shared columns; only those for which there is no room there are kept here."""
 
-    def __init__(self, shared: SharedColumns, part: int, cache_bytes: int) -> None:
-        super().__init__(_Part(shared, part), cache_bytes)
-        self.shared, self.part = shared, part
+    def __init__(self, part: _Part, cache_bytes: int, offset: int = 0, less_offset: int = 0) -> None:
+        """The column begins `offset` bytes after the shared ones, what to subtract from it `less_offset`; 0: nothing."""
+        super().__init__(part, cache_bytes)
+        self.part = part
+        self.offset, self.less_offset = offset, less_offset
+        self.less = np.zeros_like(self.address) if less_offset > 0 else None
+        self.less_dtype = part.shared.source.held_out_dtype
+        self._n_seen = 0  # of the voters whose columns are shared
+
+    @classmethod
+    def of_all_rows(cls, shared: SharedColumns, cache_bytes: int) -> _View:
+        return cls(_Part(shared, shared.source.dtype, lambda columns: columns.whole), cache_bytes)
+
+    @classmethod
+    def of_held_out(cls, shared: SharedColumns, fold: int, cache_bytes: int) -> _View:
+        part = _Part(shared, shared.source.held_out_dtype, lambda columns: columns.held_out[fold])
+        return cls(part, cache_bytes, offset=shared.source.offset_of(fold))
+
+    @classmethod
+    def of_training(cls, shared: SharedColumns, fold: int, cache_bytes: int) -> _View:
+        part = _Part(shared, shared.source.dtype, lambda columns: columns.whole - columns.held_out[fold])
+        return cls(part, cache_bytes, less_offset=shared.source.offset_of(fold))
 
     def column(self, voter: int) -> np.ndarray:
-        columns = self.shared.find(voter)
-        if columns is None:
-            return super().column(voter)
-        if self.address[voter] == 0:  # take note of what others have made, too
-            known = self.shared.address
-            np.add(known, np.uintp(self.part * self.shared.column_bytes), out=self.address, where=known != 0)
-        return columns[self.part]
+        columns = self.part.shared.find(voter)
+        return super().column(voter) if columns is None else self.part.take(columns)
+
+    def fetch(self, voter: int) -> None:
+        shared = self.part.shared
+        if shared.find(voter) is None:
+            super().fetch(voter)
+            return
+        news = np.array([voter, *shared.made[self._n_seen :]])  # take note of what others have made, too
+        self._n_seen += len(news) - 1
+        self.address[news] = shared.address[news] + np.uintp(self.offset)
+        if self.less is not None:
+            self.less[news] = shared.address[news] + np.uintp(self.less_offset)

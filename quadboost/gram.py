@@ -11,7 +11,7 @@ import math
 from bisect import bisect_left, insort
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -24,13 +24,16 @@ COUNTS_LIMIT = 1 << 30  # rows, up to which counts and their doubles fit in 32 b
 PIECE_BYTES = 1 << 24  # of memory for columns; large enough for the system's large pages
 TABLE_PAYS = 4  # codes per cell of a table of joint counts, from which it is worth its memory
 
-Known = tuple[int, np.ndarray]  # a voter and its column
+Column = Any  # of one voter: an array of shape (K,); where there are several sets of rows, what folds.py makes of it
+Known = tuple[int, Column]  # a voter and its column
 
 
 class GramSource(Protocol):
     """Makes the Gram columns of one family of voters on one set of rows."""
 
-    dtype: np.dtype  # int32 for plain counts, float64 otherwise
+    @property
+    def dtype(self) -> np.dtype:
+        """int32 for plain counts, float64 otherwise."""
 
     @property
     def n_voters(self) -> int: ...
@@ -68,9 +71,14 @@ class GramCache:
     ----------
     address : uintp array of shape (K,)
         Where each voter's column is in memory, 0 where it is not.
+    less : uintp array of shape (K,) or None
+        Where a column is that is to be subtracted from it, 0 where there is none; of numbers of type `less_dtype`.
     stamp, clock : int64 arrays of shape (K,) and (1,)
         When each column was last used, and the time; the kernels write both.
     """
+
+    less: np.ndarray | None = None
+    less_dtype: np.dtype = np.dtype(np.int32)
 
     def __init__(self, source: GramSource, cache_bytes: int) -> None:
         self.source = source
@@ -90,6 +98,11 @@ class GramCache:
 
     def column(self, voter: int) -> np.ndarray:
         """The column of one voter: sums over rows of weight * h_i * h_voter for every voter i."""
+        self.fetch(voter)
+        return self._columns[voter]
+
+    def fetch(self, voter: int) -> None:
+        """Make sure that the column of one voter is in memory."""
         column = self._columns.get(voter)
         if column is None:
             self._make_room()
@@ -100,7 +113,6 @@ class GramCache:
             self.address[voter] = column.__array_interface__["data"][0]
         self.clock[0] += 1
         self.stamp[voter] = self.clock[0]
-        return column
 
     def _neighbours(self, voter: int) -> tuple[Known | None, Known | None]:
         place = bisect_left(self._order, voter)
@@ -127,7 +139,7 @@ class FeatureRows(NamedTuple):
     """The rows by the bins of one feature: sorted, or counted with all other bins once and for all."""
 
     bin_end: np.ndarray  # where each bin ends in the order of rows
-    present: np.ndarray  # the column of a voter that says +1 wherever the feature is not missing
+    present: Column  # of a voter that says +1 wherever the feature is not missing
     order: np.ndarray | None
     table: np.ndarray | None  # a row per bin: sums per bin of all features, of the rows up to the end of the bin
 
@@ -156,7 +168,7 @@ class StumpGram:
         self.stumps = stumps
         self.codes = codes
         self.weight = weight if counts or weight is not None else np.ones(len(codes))
-        self.voter_sum = voter_sum.astype(self.dtype)
+        self.voter_sum: Column = voter_sum.astype(self.dtype)
         self.n_threads = n_threads
         self._counter = _counts.RowCounter(codes, self.weight, *stumps.layout, n_threads, counts)
         table_cells = int((stumps.n_cuts.max(initial=0) + 2) * stumps.bin_start[-1])
@@ -171,49 +183,51 @@ class StumpGram:
     def n_voters(self) -> int:
         return self.stumps.n_voters
 
-    def make(self, voter: int, before: Known | None, after: Known | None, out: np.ndarray) -> None:
+    def make(self, voter: int, before: Known | None, after: Known | None, out: Column) -> None:
         feature, kind, position = self.stumps.locate(voter)
         rows = self._rows_of(feature)
         if kind == MISSING:
-            np.subtract(self.voter_sum, 2 * rows.present, out=out)
+            n_cuts = int(self.stumps.n_cuts[feature])
+            self._write(out, -1, self.voter_sum, rows, n_cuts, n_cuts + 1, 2)
             return
         if kind == LEVEL:
-            np.negative(rows.present, out=out)
-            self._add(out, rows, position, position + 1, 2)
+            self._write(out, -1, rows.present, rows, position, position + 1, 2)
             return
         if rows.table is not None:
-            np.copyto(out, rows.present)
-            self._add(out, rows, -1, position, -2)
+            self._write(out, 1, rows.present, rows, -1, position, -2)
             return
         first_voter = int(self.stumps.voter_start[feature])
-        low, low_column = (before[0] - first_voter, before[1]) if before and before[0] >= first_voter else (-1, None)
-        high, high_column = int(self.stumps.n_cuts[feature]), None
+        low, low_column = -1, rows.present
+        if before and before[0] >= first_voter:
+            low, low_column = before[0] - first_voter, before[1]
+        sign, high, high_column = -1, int(self.stumps.n_cuts[feature]), rows.present
         if after and after[0] < first_voter + high:
-            high, high_column = after[0] - first_voter, after[1]
+            sign, high, high_column = 1, after[0] - first_voter, after[1]
         ends = rows.bin_end
         if ends[position] - (ends[low] if low >= 0 else 0) <= ends[high] - ends[position]:
-            np.copyto(out, rows.present if low_column is None else low_column)
-            self._add(out, rows, low, position, -2)
-            return
-        if high_column is None:
-            np.negative(rows.present, out=out)
+            self._write(out, 1, low_column, rows, low, position, -2)
         else:
-            np.copyto(out, high_column)
-        self._add(out, rows, position, high, 2)
+            self._write(out, sign, high_column, rows, position, high, 2)
 
-    def _add(self, column: np.ndarray, rows: FeatureRows, low: int, high: int, factor: int) -> None:
-        """Add factor times the products with a voter that is 1 in the bins low + 1 .. high and 0 elsewhere."""
+    def _write(self, out: Column, sign: int, base: Column, rows: FeatureRows, low: int, high: int, factor: int) -> None:
+        """Write sign times a column, and factor times the products with a voter: 1 in bins low + 1 .. high, else 0."""
         if rows.table is not None:
-            self._counter.add_bins(rows.table[high], factor, column)
+            np.multiply(base, sign, out=out)
+            self._counter.add_bins(rows.table[high], factor, out)
             if low >= 0:
-                self._counter.add_bins(rows.table[low], -factor, column)
+                self._counter.add_bins(rows.table[low], -factor, out)
         elif rows.order is not None:
             first = int(rows.bin_end[low]) if low >= 0 else 0
-            self._add_rows(column, rows.order[first : int(rows.bin_end[high])], factor)
+            self._write_rows(out, sign, base, rows.order[first : int(rows.bin_end[high])], factor)
 
-    def _add_rows(self, column: np.ndarray, rows: np.ndarray, factor: int) -> None:
+    def _write_rows(self, out: Column, sign: int, base: Column, rows: np.ndarray, factor: int) -> None:
+        """Write sign times a column, and factor times the products with a voter: 1 on some rows, 0 on the others."""
         n_threads = threads_for(rows.size * self.codes.shape[1], self.n_threads)
-        self._counter.add(rows, factor, column, n_threads)
+        np.multiply(base, sign, out=out)
+        self._counter.add(rows, factor, out, n_threads)
+
+    def _new_column(self) -> Column:
+        return np.empty(self.n_voters, dtype=self.dtype)
 
     def _rows_of(self, feature: int) -> FeatureRows:
         if feature in self._kept:
@@ -228,8 +242,8 @@ class StumpGram:
         _counts.sort_rows(self.codes, feature, count, own, bin_end, order, n_threads)
         present = self.voter_sum
         if bin_end[-2] < m:
-            present = present.copy()
-            self._add_rows(present, order[bin_end[-2] :], -1)
+            present = self._new_column()
+            self._write_rows(present, 1, self.voter_sum, order[bin_end[-2] :], -1)
         if self._tabulates:
             self._kept[feature] = FeatureRows(bin_end, present, None, self._tabulate(feature, order, bin_end))
         else:

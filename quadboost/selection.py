@@ -243,10 +243,9 @@ def _risks(fold: Fold, run: Boosted, output: int) -> np.ndarray:
     place, drawn, weight = np.full(len(mean), -1), np.empty(n_drawn, dtype=np.int64), np.empty(n_drawn)
     state, risk, done = np.array([first_risk, residual_mean, 0.0, 0.0]), np.empty(len(voter)), 0
     while done < len(voter):
-        fold.whole.column(int(voter[done]))
-        fold.train.gram.column(int(voter[done]))
+        held_out.gram.fetch(int(voter[done]))
         done = _folds.follow_risk(
-            voter, new_weight, done, fold.whole.address, fold.train.gram.address, fold.whole.counts,
+            voter, new_weight, done, held_out.gram.address, held_out.gram.source.dtype.itemsize,
             held_out.total_weight, first_edge, mean, eta, centre, place, drawn, weight, state, risk,
         )  # fmt: skip
     return np.append(first_risk, risk[end - 1])

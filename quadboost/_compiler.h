@@ -1,0 +1,26 @@
+/* What compilers have each their own word for. */
+#ifndef QUADBOOST_COMPILER_H
+#define QUADBOOST_COMPILER_H
+
+#ifdef _MSC_VER
+#define restrict __restrict
+#define ALWAYS_INLINE static __forceinline
+#else
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+#endif
+
+#if defined(__GNUC__)
+#define PREFETCH(address) __builtin_prefetch(address)
+#else
+#define PREFETCH(address) ((void)(address))
+#endif
+
+/* One version of a function for every instruction set, of which the program takes the best of the machine it runs on.
+ * All give the same bits: the build forbids to fuse a multiplication with an addition. */
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__)
+#define FOR_EVERY_MACHINE __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define FOR_EVERY_MACHINE
+#endif
+
+#endif
