@@ -23,4 +23,14 @@
 #define FOR_EVERY_MACHINE
 #endif
 
+/* Before a loop, and in it between what adds to a running sum and what reads it: the sum may be made in any order. */
+#if defined(_OPENMP) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 10
+#define RUNNING_SUM(SUM) _Pragma(QUOTED(omp simd reduction(inscan, + : SUM)))
+#define SUMMED_UP(SUM) _Pragma(QUOTED(omp scan inclusive(SUM)))
+#define QUOTED(TEXT) #TEXT
+#else
+#define RUNNING_SUM(SUM)
+#define SUMMED_UP(SUM)
+#endif
+
 #endif

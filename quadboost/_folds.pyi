@@ -12,17 +12,9 @@ class FoldCounter:
         is_level: np.ndarray,
         fold: np.ndarray,
         n_folds: int,
+        held_out_bytes: int,
     ) -> None: ...
-    def write(
-        self,
-        rows: np.ndarray,
-        factor: int,
-        sign: int,
-        known: np.ndarray,
-        known_held: np.ndarray,
-        out: np.ndarray,
-        out_held: np.ndarray,
-    ) -> None: ...
+    def write(self, rows: np.ndarray, factor: int, sign: int, known: np.ndarray, out: np.ndarray) -> None: ...
 
 def follow_risk(
     voter: np.ndarray,

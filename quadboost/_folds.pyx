@@ -38,8 +38,11 @@ cdef class FoldCounter:
     cdef const int64_t[::1] _bin_start, _voter_start
     cdef const uint8_t[::1] _is_level, _fold
     cdef Py_ssize_t _n_bins, _most_voters, _n_voters
+    cdef int _first_fold, _held_out_bytes
 
-    def __init__(self, cnp.ndarray codes, cnp.ndarray mass, bin_start, voter_start, is_level, fold, int n_folds):
+    def __init__(
+        self, cnp.ndarray codes, cnp.ndarray mass, bin_start, voter_start, is_level, fold, int n_folds, int held_out_bytes
+    ):
         """`mass` may be None: every row counts once. `fold` is the number of each row's fold, from 1; 0: it has none."""
         self._codes, self._mass, self._fold = codes, mass, fold
         self._bin_start, self._voter_start, self._is_level = bin_start, voter_start, is_level
@@ -48,24 +51,20 @@ cdef class FoldCounter:
         dtype = np.int32 if mass is None else np.float64
         self._bins = np.zeros((n_folds + 1, self._n_bins), dtype=dtype)
         self._voters = np.empty((2, self._most_voters), dtype=dtype)
+        self._first_fold, self._held_out_bytes = fold.min(), held_out_bytes
 
-    def write(
-        self, cnp.ndarray rows, int factor, int sign, cnp.ndarray known, cnp.ndarray known_held, cnp.ndarray out,
-        cnp.ndarray out_held,
-    ):
+    def write(self, cnp.ndarray rows, int factor, int sign, cnp.ndarray known, cnp.ndarray out):
         """Write sign times what is known plus factor times the products with a voter that is 1 on some rows, else 0.
 
-        `known` and `out` are of shape (K,), of all rows; `known_held` and `out_held` of shape (n_folds, K), of the
-        rows of each fold: int16 where all that they can hold fits.
+        `known` and `out` are the bytes of K numbers for all rows, int32 or float64, and of K for the rows of each fold.
         """
         cdef int size = cnp.PyArray_ITEMSIZE(self._codes)
         cdef const int32_t* order = <const int32_t*> cnp.PyArray_DATA(rows)
-        cdef Py_ssize_t n = rows.shape[0]
-        cdef void* old = cnp.PyArray_DATA(known)
-        cdef void* old_held = cnp.PyArray_DATA(known_held)
-        cdef void* new = cnp.PyArray_DATA(out)
-        cdef void* new_held = cnp.PyArray_DATA(out_held)
-        cdef bint short = cnp.PyArray_ITEMSIZE(out_held) == 2
+        cdef Py_ssize_t n = rows.shape[0], whole_bytes = self._n_voters * cnp.PyArray_ITEMSIZE(self._bins)
+        cdef char* old = <char*> cnp.PyArray_DATA(known)
+        cdef char* old_held = old + whole_bytes
+        cdef char* new = <char*> cnp.PyArray_DATA(out)
+        cdef char* new_held = new + whole_bytes
         with nogil:
             if size == 1:
                 self._count(<const uint8_t*> cnp.PyArray_DATA(self._codes), order, n)
@@ -76,7 +75,7 @@ cdef class FoldCounter:
             if self._mass is not None:
                 self._write(<double> factor, sign, <const double*> old, <const double*> old_held,
                             <double*> new, <double*> new_held)
-            elif short:
+            elif self._held_out_bytes == 2:
                 self._write(<int32_t> factor, sign, <const int32_t*> old, <const int16_t*> old_held,
                             <int32_t*> new, <int16_t*> new_held)
             else:
@@ -140,7 +139,7 @@ cdef class FoldCounter:
             n_cuts = self._bin_start[f + 1] - self._bin_start[f] - 2
             if n > 0:
                 memset(total, 0, n * sizeof(count_t))
-                for k in range(n_folds + 1):
+                for k in range(self._first_fold, n_folds + 1):
                     memset(own, 0, n * sizeof(count_t))
                     voters_of_bins(bins + k * self._n_bins + self._bin_start[f], n_cuts, self._is_level[f], n > n_cuts,
                                    factor, own)

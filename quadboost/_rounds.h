@@ -67,6 +67,7 @@ typedef struct {
             top[k] = -1;                                                                                            \
         for (; i + LANES <= n; i += LANES) {                                                                        \
             PREFETCH(all + i + AHEAD);                                                                              \
+            PREFETCH(less + i + AHEAD);                                                                             \
             for (int k = 0; k < LANES; k++) {                                                                       \
                 edge[i + k] -= p * (double)(SUM(i + k)) - q * mean[i + k];                                          \
                 double offer = DECREASE(edge[i + k], eta[i + k], inverse[i + k], anchor[i + k], by);                \

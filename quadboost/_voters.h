@@ -23,8 +23,12 @@
             present += bins[i];                                                                                     \
         for (ptrdiff_t first = 0; first < n_cuts && !is_level; first += AT_A_TIME) {                                \
             ptrdiff_t n = n_cuts - first < AT_A_TIME ? n_cuts - first : AT_A_TIME;                                  \
-            for (ptrdiff_t i = 0; i < n; i++)                                                                       \
-                sums[i] = below += bins[first + i];                                                                 \
+            RUNNING_SUM(below)                                                                                      \
+            for (ptrdiff_t i = 0; i < n; i++) {                                                                     \
+                below += bins[first + i];                                                                           \
+                SUMMED_UP(below)                                                                                    \
+                sums[i] = below;                                                                                    \
+            }                                                                                                       \
             for (ptrdiff_t i = 0; i < n; i++)                                                                       \
                 out[first + i] += factor * (present - 2 * sums[i]);                                                 \
         }                                                                                                           \

@@ -164,15 +164,11 @@ class _Batch:
         self.shared = SharedColumns(source, cache_bytes - source.row_bytes)
 
 
-class FoldColumns(NamedTuple):
-    """Columns of one voter."""
-
-    whole: np.ndarray  # (K,) of all rows
-    held_out: np.ndarray  # (folds, K) of the rows of each fold
-
-
 class FoldGram(StumpGram):
-    """Columns of stumps over all rows, and over those of each fold."""
+    """Columns of stumps over all rows, and over those of each fold.
+
+    They are made together, and handled as the bytes of both: `whole` and `held_out` say what they hold.
+    """
 
     def __init__(
         self,
@@ -195,9 +191,8 @@ class FoldGram(StumpGram):
         bytes_kept = 4 * len(codes) + self.column_bytes  # of one feature
         self._most_kept = max(1, row_bytes // bytes_kept)
         self.row_bytes = bytes_kept * min(self._most_kept, stumps.n_features)
-        nothing, self.voter_sum = self._new_column(), self._new_column()
-        for part in nothing:
-            part[:] = 0
+        self.voter_sum, nothing = self._new_column(), self._new_column()
+        nothing[:] = 0
         self._write_rows(self.voter_sum, 1, nothing, np.arange(len(codes), dtype=np.int32), 1)
 
     @property
@@ -209,25 +204,23 @@ class FoldGram(StumpGram):
         """Where the column of a fold begins, counted from 0."""
         return self.n_voters * (self.dtype.itemsize + fold * self.held_out_dtype.itemsize)
 
-    def room(self) -> Room:
-        """For columns as bytes."""
-        return Room((self.column_bytes,), np.dtype(np.uint8))
+    def whole(self, columns: np.ndarray) -> np.ndarray:
+        """The column of all rows."""
+        return columns[: self.offset_of(0)].view(self.dtype)
 
-    def as_columns(self, memory: np.ndarray) -> FoldColumns:
-        """An array of `room` as what it is for."""
-        first, last = self.offset_of(0), self.offset_of(self.n_folds)
-        held_out = memory[first:last].view(self.held_out_dtype).reshape(self.n_folds, self.n_voters)
-        return FoldColumns(memory[:first].view(self.dtype), held_out)
+    def held_out(self, columns: np.ndarray, fold: int) -> np.ndarray:
+        """The column of the rows of a fold."""
+        return columns[self.offset_of(fold) : self.offset_of(fold + 1)].view(self.held_out_dtype)
 
-    def _new_column(self) -> FoldColumns:
-        return self.as_columns(self.room().take())
+    def _new_column(self) -> np.ndarray:
+        return np.empty(self.column_bytes, dtype=np.uint8)
 
-    def _write_rows(self, out: FoldColumns, sign: int, base: FoldColumns, rows: np.ndarray, factor: int) -> None:
+    def _write_rows(self, out: np.ndarray, sign: int, base: np.ndarray, rows: np.ndarray, factor: int) -> None:
         if not hasattr(self._own, "counter"):
             self._own.counter = _folds.FoldCounter(
-                self.codes, self.weight, *self.stumps.layout, self.fold, self.n_folds
+                self.codes, self.weight, *self.stumps.layout, self.fold, self.n_folds, self.held_out_dtype.itemsize
             )
-        self._own.counter.write(rows, factor, sign, *base, *out)
+        self._own.counter.write(rows, factor, sign, base, out)
 
     def _rows_of(self, feature: int) -> FeatureRows:
         with self._lock:
@@ -242,13 +235,13 @@ class SharedColumns:
         self.made: list[int] = []  # voters, in the order in which their columns were made
         self.address = np.zeros(source.n_voters, dtype=np.uintp)  # of the column of all rows
         self._most = cache_bytes // max(1, source.column_bytes)
-        self._columns: dict[int, FoldColumns] = {}
+        self._columns: dict[int, np.ndarray] = {}
         self._order: list[int] = []
-        self._room = source.room()
+        self._room = Room((source.column_bytes,), np.dtype(np.uint8))
         self._making: set[int] = set()  # what other threads are about
         self._changed = Condition()
 
-    def find(self, voter: int) -> FoldColumns | None:
+    def find(self, voter: int) -> np.ndarray | None:
         """The columns of a voter; None if they are not here and there is no room for them."""
         columns = self._columns.get(voter)
         if columns is not None:
@@ -258,8 +251,8 @@ class SharedColumns:
             if voter in self._columns or len(self._columns) + len(self._making) >= self._most:
                 return self._columns.get(voter)
             self._making.add(voter)
-            memory, near = self._room.take(), self._neighbours(voter)
-        columns, is_made = self.source.as_columns(memory), False
+            columns, near = self._room.take(), self._neighbours(voter)
+        is_made = False
         try:
             self.source.make(voter, *near, columns)
             is_made = True
@@ -268,17 +261,17 @@ class SharedColumns:
                 self._making.remove(voter)
                 if is_made:
                     insort(self._order, voter)
-                    self.address[voter] = memory.__array_interface__["data"][0]
+                    self.address[voter] = columns.__array_interface__["data"][0]
                     self.made.append(voter)
                     self._columns[voter] = columns  # last: who finds it here relies on the rest
                 self._changed.notify_all()
         return columns
 
-    def make(self, voter: int) -> FoldColumns:
+    def make(self, voter: int) -> np.ndarray:
         """Columns of a voter for which there is no room here."""
         with self._changed:
             near = self._neighbours(voter)
-        columns = self.source.as_columns(self.source.room().take())
+        columns = np.empty(self.source.column_bytes, dtype=np.uint8)
         self.source.make(voter, *near, columns)
         return columns
 
@@ -296,7 +289,7 @@ class _Part(NamedTuple):
 
     shared: SharedColumns
     dtype: np.dtype
-    take: Callable[[FoldColumns], np.ndarray]
+    take: Callable[[np.ndarray], np.ndarray]  # out of what was made
 
     @property
     def n_voters(self) -> int:
@@ -320,17 +313,19 @@ class _View(GramCache):
 
     @classmethod
     def of_all_rows(cls, shared: SharedColumns, cache_bytes: int) -> _View:
-        return cls(_Part(shared, shared.source.dtype, lambda columns: columns.whole), cache_bytes)
+        return cls(_Part(shared, shared.source.dtype, shared.source.whole), cache_bytes)
 
     @classmethod
     def of_held_out(cls, shared: SharedColumns, fold: int, cache_bytes: int) -> _View:
-        part = _Part(shared, shared.source.held_out_dtype, lambda columns: columns.held_out[fold])
-        return cls(part, cache_bytes, offset=shared.source.offset_of(fold))
+        source = shared.source
+        part = _Part(shared, source.held_out_dtype, lambda columns: source.held_out(columns, fold))
+        return cls(part, cache_bytes, offset=source.offset_of(fold))
 
     @classmethod
     def of_training(cls, shared: SharedColumns, fold: int, cache_bytes: int) -> _View:
-        part = _Part(shared, shared.source.dtype, lambda columns: columns.whole - columns.held_out[fold])
-        return cls(part, cache_bytes, less_offset=shared.source.offset_of(fold))
+        source = shared.source
+        part = _Part(shared, source.dtype, lambda columns: source.whole(columns) - source.held_out(columns, fold))
+        return cls(part, cache_bytes, less_offset=source.offset_of(fold))
 
     def column(self, voter: int) -> np.ndarray:
         columns = self.part.shared.find(voter)
