@@ -41,7 +41,7 @@ cdef extern from "_solve.h":
     void solve_semidefinite(double*, double*, Py_ssize_t, double) noexcept nogil
 
 cdef enum:
-    BLOCK = 256  # voters rated at a time; the best of them is looked for in its block alone
+    BLOCK = 512  # voters rated at a time; the best of them is looked for in its block alone
     VOTERS_FOR_THREADS = 500000  # below which a second thread costs more than it brings
     MOST_PARTS = 64
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+def address_of(array: np.ndarray) -> int: ...
 def bin_sums(codes: np.ndarray, value: np.ndarray, bin_start: np.ndarray, out: np.ndarray, n_threads: int) -> None: ...
 def sort_rows(
     codes: np.ndarray,

@@ -130,6 +130,11 @@ def add_voter_sums(
 # Gram columns
 # ---------------------------------------------------------------------------------------------
 
+def address_of(cnp.ndarray array) -> int:
+    """Where an array is in memory."""
+    return <size_t> cnp.PyArray_DATA(array)
+
+
 cdef inline const code_t* _row_soon(const code_t* codes, Py_ssize_t d, const int32_t* rows, Py_ssize_t i) noexcept nogil:
     """Row rows[i], while the one that is needed AHEAD rows later, with all of its bytes, is on its way."""
     cdef const code_t* later = codes + rows[i + AHEAD] * d

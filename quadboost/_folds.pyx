@@ -93,7 +93,9 @@ cdef class FoldCounter:
         self, const code_t* codes, const double* mass, const int32_t* rows, Py_ssize_t n, count_t* bins
     ) noexcept nogil:
         """Count rows in the bins of their folds, four at a time: a feature is looked up once for all."""
-        cdef Py_ssize_t i = 0, f, start, d = self._is_level.shape[0]
+        cdef Py_ssize_t i = 0, f, start, d = self._is_level.shape[0], n_bins = self._n_bins
+        cdef const int64_t* bin_start = &self._bin_start[0]
+        cdef const uint8_t* fold = &self._fold[0]
         cdef const code_t* c0
         cdef const code_t* c1
         cdef const code_t* c2
@@ -106,24 +108,24 @@ cdef class FoldCounter:
         while i + 4 + AHEAD <= n:
             c0, c1 = _row_soon(codes, d, rows + i), _row_soon(codes, d, rows + i + 1)
             c2, c3 = _row_soon(codes, d, rows + i + 2), _row_soon(codes, d, rows + i + 3)
-            o0, o1 = bins + self._fold[rows[i]] * self._n_bins, bins + self._fold[rows[i + 1]] * self._n_bins
-            o2, o3 = bins + self._fold[rows[i + 2]] * self._n_bins, bins + self._fold[rows[i + 3]] * self._n_bins
+            o0, o1 = bins + fold[rows[i]] * n_bins, bins + fold[rows[i + 1]] * n_bins
+            o2, o3 = bins + fold[rows[i + 2]] * n_bins, bins + fold[rows[i + 3]] * n_bins
             if mass != NULL:
                 w0, w1 = <count_t> mass[rows[i]], <count_t> mass[rows[i + 1]]
                 w2, w3 = <count_t> mass[rows[i + 2]], <count_t> mass[rows[i + 3]]
             for f in range(d):
-                start = self._bin_start[f]
+                start = bin_start[f]
                 o0[start + c0[f]] += w0
                 o1[start + c1[f]] += w1
                 o2[start + c2[f]] += w2
                 o3[start + c3[f]] += w3
             i += 4
         while i < n:
-            c0, o0 = codes + rows[i] * d, bins + self._fold[rows[i]] * self._n_bins
+            c0, o0 = codes + rows[i] * d, bins + fold[rows[i]] * n_bins
             if mass != NULL:
                 w0 = <count_t> mass[rows[i]]
             for f in range(d):
-                o0[self._bin_start[f] + c0[f]] += w0
+                o0[bin_start[f] + c0[f]] += w0
             i += 1
 
     cdef void _write(

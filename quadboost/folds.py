@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import _folds
+from . import _counts, _folds
 from .exact import rounded_weights
 from .gram import FeatureRows, GramCache, Known, Room, StumpGram
 from .moments import SHARE_FOR_SORTING, Moments, stump_moments
@@ -223,6 +223,9 @@ class FoldGram(StumpGram):
         self._own.counter.write(rows, factor, sign, base, out)
 
     def _rows_of(self, feature: int) -> FeatureRows:
+        rows = self._kept.get(feature)
+        if rows is not None and len(self._kept) == self.stumps.n_features:  # nothing will ever have to make room
+            return rows
         with self._lock:
             return super()._rows_of(feature)
 
@@ -232,8 +235,9 @@ class SharedColumns:
 
     def __init__(self, source: FoldGram, cache_bytes: int) -> None:
         self.source = source
-        self.made: list[int] = []  # voters, in the order in which their columns were made
-        self.address = np.zeros(source.n_voters, dtype=np.uintp)  # of the column of all rows
+        self.made: list[
+            tuple[int, int]
+        ] = []  # voters in the order in which their columns were made, and where these are
         self._most = cache_bytes // max(1, source.column_bytes)
         self._columns: dict[int, np.ndarray] = {}
         self._order: list[int] = []
@@ -247,7 +251,8 @@ class SharedColumns:
         if columns is not None:
             return columns
         with self._changed:
-            self._changed.wait_for(lambda: voter not in self._making)
+            while voter in self._making:
+                self._changed.wait()
             if voter in self._columns or len(self._columns) + len(self._making) >= self._most:
                 return self._columns.get(voter)
             self._making.add(voter)
@@ -261,8 +266,7 @@ class SharedColumns:
                 self._making.remove(voter)
                 if is_made:
                     insort(self._order, voter)
-                    self.address[voter] = columns.__array_interface__["data"][0]
-                    self.made.append(voter)
+                    self.made.append((voter, _counts.address_of(columns)))
                     self._columns[voter] = columns  # last: who finds it here relies on the rest
                 self._changed.notify_all()
         return columns
@@ -303,7 +307,7 @@ class _View(GramCache):
     """A thread's own view of shared columns; only those for which there is no room there are kept here."""
 
     def __init__(self, part: _Part, cache_bytes: int, offset: int = 0, less_offset: int = 0) -> None:
-        """The column begins `offset` bytes after the shared ones, what to subtract from it `less_offset`; 0: nothing."""
+        """The column begins `offset` bytes after the shared ones, one to subtract `less_offset` bytes; 0: there is none."""
         super().__init__(part, cache_bytes)
         self.part = part
         self.offset, self.less_offset = offset, less_offset
@@ -333,11 +337,17 @@ class _View(GramCache):
 
     def fetch(self, voter: int) -> None:
         shared = self.part.shared
-        if shared.find(voter) is None:
+        columns = shared.find(voter)
+        if columns is None:
             super().fetch(voter)
             return
-        news = np.array([voter, *shared.made[self._n_seen :]])  # take note of what others have made, too
-        self._n_seen += len(news) - 1
-        self.address[news] = shared.address[news] + np.uintp(self.offset)
+        for other, address in shared.made[self._n_seen :]:  # take note of what others have made, too
+            self._n_seen += 1
+            self._note(other, address)
+        if self.address[voter] == 0:
+            self._note(voter, _counts.address_of(columns))
+
+    def _note(self, voter: int, address: int) -> None:
+        self.address[voter] = address + self.offset
         if self.less is not None:
-            self.less[news] = shared.address[news] + np.uintp(self.less_offset)
+            self.less[voter] = address + self.less_offset

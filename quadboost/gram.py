@@ -110,7 +110,7 @@ class GramCache:
             self.source.make(voter, *self._neighbours(voter), column)
             self._columns[voter] = column
             insort(self._order, voter)
-            self.address[voter] = column.__array_interface__["data"][0]
+            self.address[voter] = _counts.address_of(column)
         self.clock[0] += 1
         self.stamp[voter] = self.clock[0]
 
@@ -138,7 +138,7 @@ class GramCache:
 class FeatureRows(NamedTuple):
     """The rows by the bins of one feature: sorted, or counted with all other bins once and for all."""
 
-    bin_end: np.ndarray  # where each bin ends in the order of rows
+    start: memoryview  # where each bin begins in the order of rows, and where the last one ends
     present: Column  # of a voter that says +1 wherever the feature is not missing
     order: np.ndarray | None
     table: np.ndarray | None  # a row per bin: sums per bin of all features, of the rows up to the end of the bin
@@ -186,8 +186,8 @@ class StumpGram:
     def make(self, voter: int, before: Known | None, after: Known | None, out: Column) -> None:
         feature, kind, position = self.stumps.locate(voter)
         rows = self._rows_of(feature)
+        n_cuts = len(self.stumps.cuts[feature])
         if kind == MISSING:
-            n_cuts = int(self.stumps.n_cuts[feature])
             self._write(out, -1, self.voter_sum, rows, n_cuts, n_cuts + 1, 2)
             return
         if kind == LEVEL:
@@ -196,15 +196,15 @@ class StumpGram:
         if rows.table is not None:
             self._write(out, 1, rows.present, rows, -1, position, -2)
             return
-        first_voter = int(self.stumps.voter_start[feature])
+        first_voter = voter - position
         low, low_column = -1, rows.present
         if before and before[0] >= first_voter:
             low, low_column = before[0] - first_voter, before[1]
-        sign, high, high_column = -1, int(self.stumps.n_cuts[feature]), rows.present
-        if after and after[0] < first_voter + high:
+        sign, high, high_column = -1, n_cuts, rows.present
+        if after and after[0] < first_voter + n_cuts:
             sign, high, high_column = 1, after[0] - first_voter, after[1]
-        ends = rows.bin_end
-        if ends[position] - (ends[low] if low >= 0 else 0) <= ends[high] - ends[position]:
+        here = rows.start[position + 1]
+        if here - rows.start[low + 1] <= rows.start[high + 1] - here:
             self._write(out, 1, low_column, rows, low, position, -2)
         else:
             self._write(out, sign, high_column, rows, position, high, 2)
@@ -217,8 +217,7 @@ class StumpGram:
             if low >= 0:
                 self._counter.add_bins(rows.table[low], -factor, out)
         elif rows.order is not None:
-            first = int(rows.bin_end[low]) if low >= 0 else 0
-            self._write_rows(out, sign, base, rows.order[first : int(rows.bin_end[high])], factor)
+            self._write_rows(out, sign, base, rows.order[rows.start[low + 1] : rows.start[high + 1]], factor)
 
     def _write_rows(self, out: Column, sign: int, base: Column, rows: np.ndarray, factor: int) -> None:
         """Write sign times a column, and factor times the products with a voter: 1 on some rows, 0 on the others."""
@@ -230,25 +229,25 @@ class StumpGram:
         return np.empty(self.n_voters, dtype=self.dtype)
 
     def _rows_of(self, feature: int) -> FeatureRows:
-        if feature in self._kept:
+        rows = self._kept.get(feature)
+        if rows is not None:
             self._kept.move_to_end(feature)
-            return self._kept[feature]
+            return rows
         if len(self._kept) >= self._most_kept:
             self._kept.popitem(last=False)
         m, n_bins = len(self.codes), int(self.stumps.n_cuts[feature]) + 2
         n_threads = threads_for(m, self.n_threads)
-        order, bin_end = np.empty(m, dtype=np.int32), np.empty(n_bins, dtype=np.int64)
+        order, start = np.empty(m, dtype=np.int32), np.zeros(n_bins + 1, dtype=np.int64)
         count, own = np.empty((n_threads, n_bins), dtype=np.int64), np.empty(m, dtype=self.codes.dtype)
-        _counts.sort_rows(self.codes, feature, count, own, bin_end, order, n_threads)
+        _counts.sort_rows(self.codes, feature, count, own, start[1:], order, n_threads)
         present = self.voter_sum
-        if bin_end[-2] < m:
+        if start[-2] < m:
             present = self._new_column()
-            self._write_rows(present, 1, self.voter_sum, order[bin_end[-2] :], -1)
-        if self._tabulates:
-            self._kept[feature] = FeatureRows(bin_end, present, None, self._tabulate(feature, order, bin_end))
-        else:
-            self._kept[feature] = FeatureRows(bin_end, present, order, None)
-        return self._kept[feature]
+            self._write_rows(present, 1, self.voter_sum, order[start[-2] :], -1)
+        table = self._tabulate(feature, order, start[1:]) if self._tabulates else None
+        rows = FeatureRows(memoryview(start), present, order if table is None else None, table)
+        self._kept[feature] = rows
+        return rows
 
     def _tabulate(self, feature: int, order: np.ndarray, bin_end: np.ndarray) -> np.ndarray:
         """Joint counts of a feature's bins with all bins; those with features that have a table are there already."""
