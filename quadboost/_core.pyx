@@ -22,7 +22,7 @@ cdef extern from "_rounds.h":
     ctypedef struct penalty_t:
         double ridge, shrink, cap
     ctypedef struct voters_t:
-        double* edge
+        double* slope
         const double* mean
         const double* eta
         const double* inverse
@@ -101,9 +101,9 @@ cdef class Edges:
         self._per_weight, self._counts = 1.0 / total_weight, counts
         self.risk, self.residual_mean = risk, residual_mean
 
-    cdef void _move_risk(self, Py_ssize_t j, double delta) noexcept nogil:
+    cdef void _move_risk(self, Py_ssize_t j, double edge, double delta) noexcept nogil:
         cdef double centre = self._centre[j]
-        cdef double own = self._edge[j] - centre * self.residual_mean
+        cdef double own = edge - centre * self.residual_mean
         cdef double eta = self._eta[j] - centre * (2 * self._mean[j] - centre)
         self.risk -= delta * (2 * own - delta * eta)
         self.residual_mean -= delta * (self._mean[j] - centre)
@@ -125,12 +125,15 @@ cdef class Edges:
     def move(self, Py_ssize_t j, double delta):
         """Change the weight of voter j by delta; its column must be in memory."""
         with nogil:
-            self._move_risk(j, delta)
+            self._move_risk(j, self._edge[j], delta)
             self._move_edges(j, delta)
 
 
 cdef class Rounds:
-    """The boosting loop. Comes back to Python for a Gram column, at the end of a log, or to stop."""
+    """The boosting loop. Comes back to Python for a Gram column, at the end of a log, or to stop.
+
+    While it runs, the edges of the training rows are slopes: less ridge times the anchor.
+    """
     cdef public double objective
     cdef Edges _train, _validation
     cdef double[::1] _weight, _anchor
@@ -159,6 +162,14 @@ cdef class Rounds:
         self.objective = objective
         self._rated = False
 
+    cdef double _edge(self, Py_ssize_t j) noexcept nogil:
+        return self._train._edge[j] + self._penalty.ridge * self._anchor[j]
+
+    cdef void _set_weight(self, Py_ssize_t j, double weight) noexcept nogil:
+        cdef double before = self._anchor[j]
+        self._weight[j] = weight
+        self._train._edge[j] -= self._penalty.ridge * (self._anchor[j] - before)
+
     cdef double _rule(self, Py_ssize_t j, double z) noexcept nogil:
         """The weight that minimises the objective over one voter's weight."""
         cdef double lowered = z - self._penalty.shrink, raised = z + self._penalty.shrink, cap = self._penalty.cap
@@ -168,7 +179,7 @@ cdef class Rounds:
 
     cdef voters_t _voters(self, Py_ssize_t start) noexcept nogil:
         cdef voters_t voters
-        voters.edge, voters.mean = &self._train._edge[start], &self._train._mean[start]
+        voters.slope, voters.mean = &self._train._edge[start], &self._train._mean[start]
         voters.eta, voters.inverse, voters.anchor = &self._eta[start], &self._inverse[start], &self._anchor[start]
         return voters
 
@@ -234,14 +245,14 @@ cdef class Rounds:
                 if train._address[j] == 0 or (has_validation and validation._address[j] == 0):
                     why = 1
                     break
-                edge = train._edge[j]
+                edge = self._edge(j)
                 given = self._rule(j, edge + self._eta[j] * self._anchor[j])
                 delta = given - self._anchor[j]
                 self.objective -= self._best_decrease
-                self._weight[j] += delta
-                train._move_risk(j, delta)
+                self._set_weight(j, self._weight[j] + delta)
+                train._move_risk(j, edge, delta)
                 if has_validation:
-                    validation._move_risk(j, delta)
+                    validation._move_risk(j, validation._edge[j], delta)
                     validation._move_edges(j, delta)
                     log[t, 5] = validation.risk
                 voter[t] = j
@@ -260,7 +271,7 @@ cdef class Rounds:
         Returns (updates logged, the voter whose column is needed, or K when the sweep is done).
         """
         cdef Py_ssize_t j, n_voters = self._weight.shape[0]
-        cdef double new, delta
+        cdef double edge, new, delta
         cdef Edges train = self._train, validation = self._validation
         cdef bint has_validation = validation is not None
         self._rated = False
@@ -270,14 +281,15 @@ cdef class Rounds:
                 if self._weight[j] != 0:
                     if train._address[j] == 0 or (has_validation and validation._address[j] == 0):
                         break
-                    new = self._rule(j, train._edge[j] + self._eta[j] * self._weight[j])
+                    edge = self._edge(j)
+                    new = self._rule(j, edge + self._eta[j] * self._weight[j])
                     delta = new - self._weight[j]
                     if delta != 0:
-                        self._weight[j] = new
-                        train._move_risk(j, delta)
+                        self._set_weight(j, new)
+                        train._move_risk(j, edge, delta)
                         train._move_edges(j, delta)
                         if has_validation:
-                            validation._move_risk(j, delta)
+                            validation._move_risk(j, validation._edge[j], delta)
                             validation._move_edges(j, delta)
                         voter[n_logged] = j
                         total[n_logged] = new

@@ -14,16 +14,17 @@ typedef struct {
     double ridge, shrink, cap;
 } penalty_t;
 
-/* The voters of a block, and the weight that an update of each would replace. */
+/* The voters of a block. The anchor is the weight that an update of a voter would replace, and the slope is its edge less
+ * ridge times that: half of what the objective falls by for a first bit of weight, were there no shrink. */
 typedef struct {
-    double *edge;
+    double *slope;
     const double *mean, *eta, *inverse, *anchor;
 } voters_t;
 
 /* By how much the objective falls when a voter is given its best weight. */
-ALWAYS_INLINE double decrease_by_rule(double edge, double eta, double inverse, double anchor, penalty_t by)
+ALWAYS_INLINE double decrease_by_rule(double slope, double eta, double inverse, double anchor, penalty_t by)
 {
-    double c = eta + by.ridge, z = edge + eta * anchor;
+    double c = eta + by.ridge, z = slope + c * anchor;
     double lowered = z - by.shrink, raised = z + by.shrink;
     double w = ((lowered > 0 ? lowered : 0) + (raised < 0 ? raised : 0)) * inverse;
     w = w < by.cap ? w : by.cap;
@@ -32,11 +33,10 @@ ALWAYS_INLINE double decrease_by_rule(double edge, double eta, double inverse, d
     return d * (c * d + 2 * (z - c * w)) - 2 * by.shrink * (fabs(w) - fabs(anchor));
 }
 
-/* The same where nothing shrinks or caps the weight: there the slope is a straight line down to zero. */
-ALWAYS_INLINE double decrease_if_free(double edge, double eta, double inverse, double anchor, penalty_t by)
+/* The same where nothing shrinks or caps the weight: the slope falls to zero in a straight line. */
+ALWAYS_INLINE double decrease_if_free(double slope, double eta, double inverse, double anchor, penalty_t by)
 {
-    (void)eta;
-    double slope = edge - by.ridge * anchor;
+    (void)eta, (void)anchor, (void)by;
     return slope * slope * inverse;
 }
 
@@ -50,14 +50,14 @@ typedef struct {
 #define LANES 16 /* voters; compilers find vectors in so many running maxima, and not in one */
 #define AHEAD 512 /* voters by which a column, often not in the processor's cache, is fetched before it is needed */
 
-/* Move the edges of n voters after one weight moved, and return the largest decrease that one of them now offers. */
+/* Move the slopes of n voters after one weight moved, and return the largest decrease that one of them now offers. */
 #define DEFINE_RATE(NAME, ALL, LESS, SUM, DECREASE)                                                                 \
     FOR_EVERY_MACHINE static double NAME(                                                                           \
         voters_t of, column_t column, ptrdiff_t first, double p, double q, penalty_t by, ptrdiff_t n)               \
     {                                                                                                               \
         const ALL *restrict all = (const ALL *)column.all + first;                                                  \
         const LESS *restrict less = (const LESS *)column.less + (column.less == NULL ? 0 : first);                  \
-        double *restrict edge = of.edge;                                                                            \
+        double *restrict slope = of.slope;                                                                          \
         const double *restrict mean = of.mean, *restrict eta = of.eta;                                              \
         const double *restrict inverse = of.inverse, *restrict anchor = of.anchor;                                  \
         double top[LANES], most = -1;                                                                               \
@@ -69,14 +69,14 @@ typedef struct {
             PREFETCH(all + i + AHEAD);                                                                              \
             PREFETCH(less + i + AHEAD);                                                                             \
             for (int k = 0; k < LANES; k++) {                                                                       \
-                edge[i + k] -= p * (double)(SUM(i + k)) - q * mean[i + k];                                          \
-                double offer = DECREASE(edge[i + k], eta[i + k], inverse[i + k], anchor[i + k], by);                \
+                slope[i + k] -= p * (double)(SUM(i + k)) - q * mean[i + k];                                         \
+                double offer = DECREASE(slope[i + k], eta[i + k], inverse[i + k], anchor[i + k], by);               \
                 top[k] = offer > top[k] ? offer : top[k];                                                           \
             }                                                                                                       \
         }                                                                                                           \
         for (; i < n; i++) {                                                                                        \
-            edge[i] -= p * (double)(SUM(i)) - q * mean[i];                                                          \
-            double offer = DECREASE(edge[i], eta[i], inverse[i], anchor[i], by);                                    \
+            slope[i] -= p * (double)(SUM(i)) - q * mean[i];                                                         \
+            double offer = DECREASE(slope[i], eta[i], inverse[i], anchor[i], by);                                   \
             most = offer > most ? offer : most;                                                                     \
         }                                                                                                           \
         for (int k = 0; k < LANES; k++)                                                                             \
@@ -103,7 +103,7 @@ typedef struct {
     {                                                                                                               \
         ptrdiff_t first = n;                                                                                        \
         for (ptrdiff_t i = 0; i < n; i++) {                                                                         \
-            double offer = DECREASE(of.edge[i], of.eta[i], of.inverse[i], of.anchor[i], by);                        \
+            double offer = DECREASE(of.slope[i], of.eta[i], of.inverse[i], of.anchor[i], by);                       \
             ptrdiff_t here = offer == wanted ? i : n;                                                               \
             first = here < first ? here : first;                                                                    \
         }                                                                                                           \

@@ -101,7 +101,7 @@ class Progress:
     log: np.ndarray
     sweeps: list[Sweep]
     objective: float
-    edges: list[np.ndarray]  # on the training rows, then on the validation rows if any
+    edges: list[np.ndarray]  # on the training rows (slopes), then on the validation rows if any
     risks: list[tuple[float, float]]  # risk and mean residual of each
     stop_reason: str
 
@@ -355,9 +355,9 @@ class _Run:
         is_candidate = eta > LEAST_ETA * self.train.eta
         inverse = np.divide(1.0, eta + penalty.ridge, out=np.zeros(n_voters), where=is_candidate)
         self.weight = np.zeros(n_voters)
+        self.anchor = self.weight if self.corrective else np.zeros(n_voters)  # what an update replaces
         self.kernel = _core.Rounds(
-            self.train.kernel, None if self.validation is None else self.validation.kernel,
-            self.weight, self.weight if self.corrective else np.zeros(n_voters),
+            self.train.kernel, None if self.validation is None else self.validation.kernel, self.weight, self.anchor,
             eta, inverse, penalty.ridge, penalty.shrink, penalty.cap, self.train.first_risk, moments.n_threads,
         )  # fmt: skip
         self.n_rounds = 0
@@ -375,11 +375,24 @@ class _Run:
         """Begin at these weights instead of zeros."""
         self.first_weight = weight.copy()
         self.weight[:] = weight
-        for rows in self.rows:
-            rows.set_weights(weight)
+        self._compute_edges()
         self.first_objective = self.kernel.objective = self.train.kernel.risk + self.penalty.value(weight)
         if self.validation is not None:
             self.best_risk = self.validation.kernel.risk
+
+    def _compute_edges(self) -> None:
+        """Edges, anew."""
+        for rows in self.rows:
+            rows.set_weights(self.weight)
+        self._make_slopes()
+
+    def _make_slopes(self) -> None:
+        """Edges of the training rows become slopes, which rounds rate."""
+        self.train.edge -= self.penalty.ridge * self.anchor
+
+    def _make_edges(self) -> None:
+        """And edges again."""
+        self.train.edge += self.penalty.ridge * self.anchor
 
     def go(self, schedule: Schedule) -> None:
         """Rounds until something says stop."""
@@ -445,6 +458,7 @@ class _Run:
 
     def _solve(self) -> Sweep:
         """All voters at once."""
+        self._make_edges()
         weight = reweighted(self.moments, self.penalty, self.weight, self.train.edge, fit_intercept=self.fit_intercept)
         moved = np.flatnonzero(weight != self.weight)
         for voter in moved.tolist():
@@ -452,13 +466,13 @@ class _Run:
             for rows in self.rows:
                 rows.kernel.move(voter, weight[voter] - self.weight[voter])
         self.weight[:] = weight
+        self._make_slopes()
         self.kernel.rerate()
         return Sweep(self.n_rounds, moved, weight[moved])
 
     def _refresh(self) -> None:
         drifted = self.train.kernel.risk
-        for rows in self.rows:
-            rows.set_weights(self.weight)
+        self._compute_edges()
         self.kernel.objective += self.train.kernel.risk - drifted
         self.kernel.rerate()
 
@@ -527,6 +541,7 @@ class _Run:
             "objective": log[:, OBJECTIVE],
         }
         objective = log[-1, OBJECTIVE] if best else self.first_objective
+        self._make_edges()
         if self.validation is not None:
             history["validation_risk"] = log[:, VALIDATION_RISK]
             best = self.best_round

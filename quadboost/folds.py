@@ -307,7 +307,7 @@ class _View(GramCache):
     """A thread's own view of shared columns; only those for which there is no room there are kept here."""
 
     def __init__(self, part: _Part, cache_bytes: int, offset: int = 0, less_offset: int = 0) -> None:
-        """The column begins `offset` bytes after the shared ones, one to subtract `less_offset` bytes; 0: there is none."""
+        """The column is `offset` bytes into the shared ones, one to subtract `less_offset` bytes; 0: there is none."""
         super().__init__(part, cache_bytes)
         self.part = part
         self.offset, self.less_offset = offset, less_offset

@@ -245,7 +245,7 @@ class StumpGram:
             present = self._new_column()
             self._write_rows(present, 1, self.voter_sum, order[start[-2] :], -1)
         table = self._tabulate(feature, order, start[1:]) if self._tabulates else None
-        rows = FeatureRows(memoryview(start), present, order if table is None else None, table)
+        rows = FeatureRows(start.data, present, order if table is None else None, table)
         self._kept[feature] = rows
         return rows
 

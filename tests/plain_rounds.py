@@ -17,7 +17,7 @@ def plain_rounds(H, y, penalty, *, mode, fit_intercept, max_rounds):
     centre = mean if fit_intercept else np.zeros(n_voters)
     target_mean = y.sum() / m
     intercept = target_mean if fit_intercept else 0.0
-    edge = H.T @ y / m - intercept * mean
+    slope = H.T @ y / m - intercept * mean  # edges less ridge times the weight that an update replaces
     risk = objective = max(0.0, (y * y).sum() / m - intercept * (2.0 * target_mean - intercept))
     residual_mean = target_mean - intercept
     own = eta - centre * centre
@@ -27,6 +27,7 @@ def plain_rounds(H, y, penalty, *, mode, fit_intercept, max_rounds):
     history = []
     for _ in range(max_rounds):
         anchor = weight if mode == "corrective" else np.zeros(n_voters)
+        edge = slope + penalty.ridge * anchor
         z = edge + own * anchor
         lowered, raised = z - penalty.shrink, z + penalty.shrink
         given = (np.where(lowered > 0, lowered, 0.0) + np.where(raised < 0, raised, 0.0)) * inverse
@@ -34,7 +35,7 @@ def plain_rounds(H, y, penalty, *, mode, fit_intercept, max_rounds):
         given = np.where(given > -penalty.cap, given, -penalty.cap)
         d = given - anchor
         if penalty.shrink == 0 and penalty.cap == np.inf:
-            decrease = (edge - penalty.ridge * anchor) * (edge - penalty.ridge * anchor) * inverse
+            decrease = slope * slope * inverse
         else:
             decrease = d * (curvature * d + 2 * (z - curvature * given))
             decrease = decrease - 2 * penalty.shrink * (np.abs(given) - np.abs(anchor))
@@ -45,6 +46,8 @@ def plain_rounds(H, y, penalty, *, mode, fit_intercept, max_rounds):
                          - delta * (eta[j] - centre[j] * (2 * mean[j] - centre[j])))  # fmt: skip
         history.append((j, edge[j], given[j], risk, objective))
         residual_mean -= delta * (mean[j] - centre[j])
+        before = anchor[j]
         weight[j] += delta
-        edge = edge - (delta * (1.0 / m) * gram[:, j] - delta * centre[j] * mean)
+        slope[j] -= penalty.ridge * (anchor[j] - before)
+        slope = slope - (delta * (1.0 / m) * gram[:, j] - delta * centre[j] * mean)
     return weight, np.array(history)
