@@ -26,7 +26,7 @@ from .training import Options
 
 # The weakest strength of a grid as a share of the strongest: from no voters at all to more than is good.
 REACH = {"l1": 1e-4, "l2": 1e-6, "linf": 1e-3}
-VOTERS_AT_A_TIME = 1_000_000  # rated between two looks whether all is to stop
+VOTERS_AT_A_TIME = 10_000_000  # rated between two looks whether all is to stop
 SAME_SCORE = 1e-12  # scores that differ by less, relatively, differ by rounding
 
 
