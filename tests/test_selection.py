@@ -143,15 +143,35 @@ def test_so_they_are_for_any_splits(splits, weight):
     assert_as_naive(folds_of(REAL, weight, splits), EVERY_CANDIDATE)
 
 
-def test_gram_columns_of_training_rows_are_those_of_all_rows_less_those_held_out():
-    folds = folds_of(weight=WEIGHT)
-    fold = folds.make(2)
-    known = stump_moments(
-        folds.stumps, folds.codes[FIVE[2].train], LABELS[FIVE[2].train], folds.rows.weight[FIVE[2].train]
-    )
-    for voter in range(folds.stumps.n_voters):
-        np.testing.assert_array_equal(fold.train.gram.column(voter), known.gram.column(voter))
-    assert folds.total.gram.source is not fold.train.gram.source
+@pytest.mark.parametrize(
+    ("weight", "copies", "dtype", "less_dtype"),
+    [
+        pytest.param(None, 1, np.int32, np.int16, id="counts, short ones held out"),
+        pytest.param(None, 800, np.int32, np.int32, id="counts"),
+        pytest.param(WEIGHT, 1, np.float64, np.float64, id="weights"),
+    ],
+)
+def test_columns_and_rounds_of_a_fold_are_those_of_its_rows_alone(weight, copies, dtype, less_dtype):
+    rows = Rows(np.tile(X, (copies, 1)), np.tile(REAL, copies)[:, None], weight)
+    splits = [Split(*split) for split in KFold(5).split(rows.X)]
+    folds = Folds(rows, splits, options(), n_levels=N_LEVELS)
+    fold, schedule = folds.make(2), folds.options.schedule
+
+    def alone(numbers):
+        own = None if weight is None else folds.rows.weight[numbers]
+        return stump_moments(folds.stumps, folds.codes[numbers], rows.y[numbers], own)
+
+    for found, known in ((fold.train, alone(splits[2].train)), (fold.held_out, alone(splits[2].held_out))):
+        for voter in range(folds.stumps.n_voters):
+            np.testing.assert_array_equal(found.gram.column(voter), known.gram.column(voter))
+    assert fold.train.gram.source.dtype == dtype
+    assert fold.train.gram.less_dtype == fold.held_out.gram.source.dtype == less_dtype
+    for candidate in EVERY_CANDIDATE:
+        found, known = (
+            run_rounds(moments, candidate.make(), schedule, mode="corrective", fit_intercept=True)
+            for moments in (fold.train, alone(splits[2].train))
+        )
+        np.testing.assert_array_equal(found.weight, known.weight)
 
 
 def test_every_round_is_scored_where_none_are_named():
