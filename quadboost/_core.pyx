@@ -33,15 +33,16 @@ cdef extern from "_rounds.h":
         bint counts
         int less_bytes
     void move(double*, const double*, column_t, double, double, Py_ssize_t) noexcept nogil
-    double move_and_rate(
-        voters_t, column_t, Py_ssize_t, double, double, penalty_t, Py_ssize_t) noexcept nogil
-    Py_ssize_t first_that_offers(voters_t, penalty_t, double, Py_ssize_t) noexcept nogil
+    ctypedef struct offer_t:
+        double decrease
+        Py_ssize_t voter
+    offer_t move_and_rate(
+        voters_t, column_t, double, double, penalty_t, Py_ssize_t, Py_ssize_t) noexcept nogil
 
 cdef extern from "_solve.h":
     void solve_semidefinite(double*, double*, Py_ssize_t, double) noexcept nogil
 
 cdef enum:
-    BLOCK = 512  # voters rated at a time; the best of them is looked for in its block alone
     VOTERS_FOR_THREADS = 500000  # below which a second thread costs more than it brings
     MOST_PARTS = 64
 
@@ -139,8 +140,7 @@ cdef class Rounds:
     cdef double[::1] _weight, _anchor
     cdef const double[::1] _eta, _inverse
     cdef penalty_t _penalty
-    cdef Py_ssize_t _best
-    cdef double _best_decrease
+    cdef offer_t _best
     cdef bint _rated
     cdef int _n_threads
 
@@ -177,47 +177,28 @@ cdef class Rounds:
         w = w if w < cap else cap
         return w if w > -cap else -cap
 
-    cdef voters_t _voters(self, Py_ssize_t start) noexcept nogil:
-        cdef voters_t voters
-        voters.slope, voters.mean = &self._train._edge[start], &self._train._mean[start]
-        voters.eta, voters.inverse, voters.anchor = &self._eta[start], &self._inverse[start], &self._anchor[start]
-        return voters
-
     cdef void _pick(self, Py_ssize_t moved, double delta) noexcept nogil:
         """Update the edges after voter `moved` changed by delta, and find the best voter of the next round."""
-        cdef double best[MOST_PARTS]
-        cdef Py_ssize_t where[MOST_PARTS]
-        cdef Py_ssize_t n_voters = self._eta.shape[0], part, step
+        cdef double p = delta * self._train._per_weight, q = delta * self._train._centre[moved]
+        cdef offer_t best[MOST_PARTS]
+        cdef Py_ssize_t n_voters = self._eta.shape[0], part
         cdef int n_parts = 1 if n_voters < VOTERS_FOR_THREADS else min(self._n_threads, <int> MOST_PARTS)
-        if n_parts == 1:
-            self._pick_part(moved, delta, 0, n_voters, best, where)
-        else:
-            step = (n_voters // n_parts // BLOCK + 1) * BLOCK
-            for part in prange(n_parts, schedule="static", num_threads=n_parts):
-                self._pick_part(moved, delta, min(n_voters, part * step), min(n_voters, (part + 1) * step),
-                                &best[part], &where[part])
-        self._best, self._best_decrease = where[0], best[0]
-        for part in range(1, n_parts):
-            if best[part] > self._best_decrease:  # strictly: of equal voters the first wins
-                self._best, self._best_decrease = where[part], best[part]
-
-    cdef void _pick_part(
-        self, Py_ssize_t moved, double delta, Py_ssize_t start, Py_ssize_t last, double* best, Py_ssize_t* where
-    ) noexcept nogil:
-        cdef double p = delta * self._train._per_weight, q = delta * self._train._centre[moved], top
-        cdef Py_ssize_t n, block = start, in_block = 0
         cdef column_t column = self._train._column(moved)
+        cdef voters_t voters
+        voters.slope, voters.mean, voters.eta = &self._train._edge[0], &self._train._mean[0], &self._eta[0]
+        voters.inverse, voters.anchor = &self._inverse[0], &self._anchor[0]
         if delta == 0:  # any column will do
             column.all, column.less, column.counts = &self._eta[0], NULL, False
-        best[0], where[0] = -1.0, start
-        while start < last:
-            n = min(<Py_ssize_t> BLOCK, last - start)
-            top = move_and_rate(self._voters(start), column, start, p, q, self._penalty, n)
-            if top > best[0]:  # strictly: of equal voters the first wins
-                best[0], block, in_block = top, start, n
-            start += n
-        if in_block > 0:
-            where[0] = block + first_that_offers(self._voters(block), self._penalty, best[0], in_block)
+        if n_parts == 1:
+            self._best = move_and_rate(voters, column, p, q, self._penalty, 0, n_voters)
+            return
+        for part in prange(n_parts, schedule="static", num_threads=n_parts):
+            best[part] = move_and_rate(
+                voters, column, p, q, self._penalty, part * n_voters // n_parts, (part + 1) * n_voters // n_parts)
+        self._best = best[0]
+        for part in range(1, n_parts):
+            if best[part].decrease > self._best.decrease:  # strictly: of equal voters the first wins
+                self._best = best[part]
 
     def run(
         self, int64_t[::1] voter,        # OUT one entry a round
@@ -238,8 +219,8 @@ cdef class Rounds:
                 self._pick(0, 0.0)
                 self._rated = True
             while t < last:
-                j = self._best
-                if not self._best_decrease > floor:
+                j = self._best.voter
+                if not self._best.decrease > floor:
                     why = 2
                     break
                 if train._address[j] == 0 or (has_validation and validation._address[j] == 0):
@@ -248,7 +229,7 @@ cdef class Rounds:
                 edge = self._edge(j)
                 given = self._rule(j, edge + self._eta[j] * self._anchor[j])
                 delta = given - self._anchor[j]
-                self.objective -= self._best_decrease
+                self.objective -= self._best.decrease
                 self._set_weight(j, self._weight[j] + delta)
                 train._move_risk(j, edge, delta)
                 if has_validation:
@@ -263,7 +244,7 @@ cdef class Rounds:
                 log[t, 4] = self.objective
                 t += 1
                 self._pick(j, delta)
-        return t, why, self._best
+        return t, why, self._best.voter
 
     def sweep(self, Py_ssize_t first, int64_t[::1] voter, double[::1] total, Py_ssize_t n_logged):
         """Apply the re-weighting rule once to every voter of the ensemble, from voter `first` on.

@@ -1,4 +1,4 @@
-/* The loops in which the rounds spend their time, over the voters of a block. In C, for every instruction set and every
+/* The loops over voters in which the rounds spend their time. In C, for every instruction set and every
  * kind of column; nothing is summed. */
 #ifndef QUADBOOST_ROUNDS_H
 #define QUADBOOST_ROUNDS_H
@@ -14,7 +14,7 @@ typedef struct {
     double ridge, shrink, cap;
 } penalty_t;
 
-/* The voters of a block. The anchor is the weight that an update of a voter would replace, and the slope is its edge less
+/* All voters. The anchor is the weight that an update of a voter would replace, and the slope is its edge less
  * ridge times that: half of what the objective falls by for a first bit of weight, were there no shrink. */
 typedef struct {
     double *slope;
@@ -25,12 +25,12 @@ typedef struct {
 ALWAYS_INLINE double decrease_by_rule(double slope, double eta, double inverse, double anchor, penalty_t by)
 {
     double c = eta + by.ridge, z = slope + c * anchor;
-    double lowered = z - by.shrink, raised = z + by.shrink;
-    double w = ((lowered > 0 ? lowered : 0) + (raised < 0 ? raised : 0)) * inverse;
+    double kept = z < by.shrink ? z : by.shrink;
+    double w = (z - (kept > -by.shrink ? kept : -by.shrink)) * inverse;
     w = w < by.cap ? w : by.cap;
     w = w > -by.cap ? w : -by.cap;
     double d = w - anchor;
-    return d * (c * d + 2 * (z - c * w)) - 2 * by.shrink * (fabs(w) - fabs(anchor));
+    return d * (2 * slope - c * d) - 2 * by.shrink * (fabs(w) - fabs(anchor));
 }
 
 /* The same where nothing shrinks or caps the weight: the slope falls to zero in a straight line. */
@@ -47,41 +47,61 @@ typedef struct {
     int less_bytes;         /* of a number to subtract: counts may be int16_t there */
 } column_t;
 
-#define LANES 16 /* voters; compilers find vectors in so many running maxima, and not in one */
+/* The largest decrease that a voter offers, and the first one that does. */
+typedef struct {
+    double decrease;
+    ptrdiff_t voter;
+} offer_t;
+
+#define LANES 32 /* running maxima: compilers find vectors in so many, and not in one */
 #define AHEAD 512 /* voters by which a column, often not in the processor's cache, is fetched before it is needed */
 
-/* Move the slopes of n voters after one weight moved, and return the largest decrease that one of them now offers. */
+#define FOLD(X, HALF, BEFORE)                                                                                       \
+    for (int k = 0; k < HALF; k++)                                                                                  \
+        X[k] = X[k] BEFORE X[k + HALF] ? X[k] : X[k + HALF];
+#define FIRST_OF(X, BEFORE) FOLD(X, 16, BEFORE) FOLD(X, 8, BEFORE) FOLD(X, 4, BEFORE) FOLD(X, 2, BEFORE) FOLD(X, 1, BEFORE)
+
+/* Move the slopes of voters first..last - 1 after one weight moved, and return the best offer that one of them now makes.
+ * Which one it is cannot be foreseen: nothing branches on it, and choices are made by masks. */
 #define DEFINE_RATE(NAME, ALL, LESS, SUM, DECREASE)                                                                 \
-    FOR_EVERY_MACHINE static double NAME(                                                                           \
-        voters_t of, column_t column, ptrdiff_t first, double p, double q, penalty_t by, ptrdiff_t n)               \
+    FOR_EVERY_MACHINE static offer_t NAME(                                                                          \
+        voters_t of, column_t column, double p, double q, penalty_t by, ptrdiff_t first, ptrdiff_t last)            \
     {                                                                                                               \
-        const ALL *restrict all = (const ALL *)column.all + first;                                                  \
-        const LESS *restrict less = (const LESS *)column.less + (column.less == NULL ? 0 : first);                  \
+        const ALL *restrict all = (const ALL *)column.all;                                                          \
+        const LESS *restrict less = (const LESS *)column.less;                                                      \
         double *restrict slope = of.slope;                                                                          \
         const double *restrict mean = of.mean, *restrict eta = of.eta;                                              \
         const double *restrict inverse = of.inverse, *restrict anchor = of.anchor;                                  \
-        double top[LANES], most = -1;                                                                               \
-        ptrdiff_t i = 0;                                                                                            \
+        double top[LANES], most[LANES];                                                                             \
+        int64_t at[LANES], i = first;                                                                               \
         (void)less;                                                                                                 \
         for (int k = 0; k < LANES; k++)                                                                             \
-            top[k] = -1;                                                                                            \
-        for (; i + LANES <= n; i += LANES) {                                                                        \
+            top[k] = -1, at[k] = first;                                                                             \
+        for (; i + LANES <= last; i += LANES) {                                                                     \
             PREFETCH(all + i + AHEAD);                                                                              \
             PREFETCH(less + i + AHEAD);                                                                             \
             for (int k = 0; k < LANES; k++) {                                                                       \
                 slope[i + k] -= p * (double)(SUM(i + k)) - q * mean[i + k];                                         \
                 double offer = DECREASE(slope[i + k], eta[i + k], inverse[i + k], anchor[i + k], by);               \
+                int64_t is_more = -(int64_t)(offer > top[k]);                                                       \
+                at[k] = (i & is_more) | (at[k] & ~is_more);                                                         \
                 top[k] = offer > top[k] ? offer : top[k];                                                           \
             }                                                                                                       \
         }                                                                                                           \
-        for (; i < n; i++) {                                                                                        \
+        for (int k = 0; k < LANES; k++)                                                                             \
+            most[k] = top[k];                                                                                       \
+        FIRST_OF(most, >)                                                                                           \
+        for (int k = 0; k < LANES; k++)                                                                             \
+            at[k] = (at[k] + k) | (-(int64_t)(top[k] < most[0]) & INT64_MAX);                                       \
+        FIRST_OF(at, <)                                                                                             \
+        offer_t best = {most[0], (ptrdiff_t)at[0]};                                                                 \
+        for (; i < last; i++) {                                                                                     \
             slope[i] -= p * (double)(SUM(i)) - q * mean[i];                                                         \
             double offer = DECREASE(slope[i], eta[i], inverse[i], anchor[i], by);                                   \
-            most = offer > most ? offer : most;                                                                     \
+            best.voter = offer > best.decrease ? (ptrdiff_t)i : best.voter;                                         \
+            best.decrease = offer > best.decrease ? offer : best.decrease;                                          \
         }                                                                                                           \
-        for (int k = 0; k < LANES; k++)                                                                             \
-            most = top[k] > most ? top[k] : most;                                                                   \
-        return most;                                                                                                \
+        return best;                                                                                                \
     }
 
 /* Move the edges, and no more. */
@@ -94,20 +114,6 @@ typedef struct {
         (void)less;                                                                                                 \
         for (ptrdiff_t i = 0; i < n; i++)                                                                           \
             edge[i] -= p * (double)(SUM(i)) - q * mean[i];                                                          \
-    }
-
-/* The first of n voters that offers the wanted decrease; one of them does. Without a way out of the loop: many are
- * looked at together. */
-#define DEFINE_FIRST(NAME, DECREASE)                                                                                \
-    FOR_EVERY_MACHINE static ptrdiff_t NAME(voters_t of, penalty_t by, double wanted, ptrdiff_t n)                  \
-    {                                                                                                               \
-        ptrdiff_t first = n;                                                                                        \
-        for (ptrdiff_t i = 0; i < n; i++) {                                                                         \
-            double offer = DECREASE(of.slope[i], of.eta[i], of.inverse[i], of.anchor[i], by);                       \
-            ptrdiff_t here = offer == wanted ? i : n;                                                               \
-            first = here < first ? here : first;                                                                    \
-        }                                                                                                           \
-        return first;                                                                                               \
     }
 
 #define SUM_OF_ALL(i) all[i]
@@ -123,8 +129,6 @@ DEFINE_LOOPS(sums, double, double, SUM_OF_ALL)
 DEFINE_LOOPS(counts_less_shorts, int32_t, int16_t, SUM_OF_OTHERS)
 DEFINE_LOOPS(counts_less_counts, int32_t, int32_t, SUM_OF_OTHERS)
 DEFINE_LOOPS(sums_less_sums, double, double, SUM_OF_OTHERS)
-DEFINE_FIRST(first_by_rule, decrease_by_rule)
-DEFINE_FIRST(first_if_free, decrease_if_free)
 
 /* The loop for a column, called. */
 #define BY_COLUMN(LOOP, ...)                                                                                        \
@@ -138,16 +142,11 @@ static int is_free(penalty_t by)
     return by.shrink == 0 && by.cap == INFINITY;
 }
 
-static double move_and_rate(
-    voters_t of, column_t column, ptrdiff_t first, double p, double q, penalty_t by, ptrdiff_t n)
+static offer_t move_and_rate(
+    voters_t of, column_t column, double p, double q, penalty_t by, ptrdiff_t first, ptrdiff_t last)
 {
-    return is_free(by) ? BY_COLUMN(rate_if_free, of, column, first, p, q, by, n)
-                       : BY_COLUMN(rate_by_rule, of, column, first, p, q, by, n);
-}
-
-static ptrdiff_t first_that_offers(voters_t of, penalty_t by, double wanted, ptrdiff_t n)
-{
-    return is_free(by) ? first_if_free(of, by, wanted, n) : first_by_rule(of, by, wanted, n);
+    return is_free(by) ? BY_COLUMN(rate_if_free, of, column, p, q, by, first, last)
+                       : BY_COLUMN(rate_by_rule, of, column, p, q, by, first, last);
 }
 
 static void move(double *edge, const double *mean, column_t column, double p, double q, ptrdiff_t n)

@@ -37,7 +37,7 @@ def plain_rounds(H, y, penalty, *, mode, fit_intercept, max_rounds):
         if penalty.shrink == 0 and penalty.cap == np.inf:
             decrease = slope * slope * inverse
         else:
-            decrease = d * (curvature * d + 2 * (z - curvature * given))
+            decrease = d * (2 * slope - curvature * d)
             decrease = decrease - 2 * penalty.shrink * (np.abs(given) - np.abs(anchor))
         j = int(np.argmax(decrease))  # of equal ones the first
         delta = given[j] - anchor[j]
