@@ -74,7 +74,7 @@ def compare_grid(report: Report, size: Size, options: Any, with_lightgbm: bool) 
     search = QuadBoostRegressorCV(
         "l2", reg_lambda=size.strengths, rounds=rounds, cv=FOLDS, max_rounds=size.rounds, n_jobs=options.threads
     )
-    plain = QuadBoostRegressor("l2", reg_lambda=0.1, max_rounds=size.rounds, n_jobs=options.threads)
+    plain = QuadBoostRegressor("l2", max_rounds=size.rounds, n_jobs=options.threads)
     train = np.arange(size.rows) % FOLDS != 0
     runs: dict[str, Callable[[], Any]] = {
         "one fit": lambda: plain.fit(X, y),
