@@ -7,7 +7,6 @@ moments of the rows held out give the risk there, exactly, after each.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
@@ -15,6 +14,7 @@ from threading import Event
 from typing import Any, NamedTuple
 
 import numpy as np
+from joblib import Parallel, delayed
 
 from . import _core, _folds
 from .booster import LEAST_ETA, Boosted, run_rounds
@@ -195,18 +195,11 @@ def _tasks(n_splits: int, n_candidates: int, n_workers: int) -> list[tuple[int, 
 
 def _spread(tasks: Sequence[Callable[[], None]], n_workers: int, stop: Event) -> None:
     """Do all tasks, by threads where there are several workers: rounds do not hold the interpreter's lock."""
-    if n_workers == 1:
-        for task in tasks:
-            task()
-        return
-    with ThreadPoolExecutor(n_workers) as pool:
-        try:
-            for done in as_completed([pool.submit(task) for task in tasks]):
-                done.result()
-        except BaseException:  # also an interrupt must end the other threads
-            stop.set()
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    try:
+        Parallel(n_workers, require="sharedmem")(delayed(task)() for task in tasks)
+    except BaseException:  # also an interrupt must end the other threads
+        stop.set()
+        raise
 
 
 def _run(fold: Fold, candidate: Candidate, options: Options, rounds: np.ndarray | None, stop: Event) -> list[Boosted]:
