@@ -16,7 +16,7 @@ import numpy as np
 
 from .exact import rounded_weights
 from .fold_columns import FoldGram, SharedColumns, SharedView
-from .moments import SHARE_FOR_SORTING, Moments, stump_moments
+from .moments import SHARE_FOR_SORTING, Moments, TargetSums, stump_moments
 from .stumps import Stumps, candidate_stumps
 from .threads import threads_for
 from .training import Options, Rows
@@ -76,19 +76,29 @@ class Folds:
     def make(self, number: int) -> Fold:
         train_rows, held_out_rows = self.splits[number]
         if self.per_fold:
-            X, weight = self.rows.X[train_rows], self.rows.weight
-            stumps = self._candidates(X, None if weight is None else weight[train_rows], 1)
+            X = self.rows.X[train_rows]
+            stumps = self._candidates(X, self._weight(train_rows), 1)
             train = self._moments(stumps, stumps.code(X), train_rows)
             held_out = self._moments(stumps, stumps.code(self.rows.X[held_out_rows]), held_out_rows)
             return Fold(stumps, train, held_out, held_out_rows)
-        # Targets are summed anew, not subtracted: voters that agree on all training rows are to have equal edges.
-        train = self._moments(self.stumps, self.codes[train_rows], train_rows)
+        codes = self.codes[train_rows]
         held_out = self._moments(self.stumps, self.codes[held_out_rows], held_out_rows)
         batch = next((own for own in self.batches if number in own), None)
-        if batch is not None:
-            shared, fold = self._shared(batch), number - batch.start
-            train = replace(train, gram=SharedView.of_training(shared, fold, self._cache_bytes))
-            held_out = replace(held_out, gram=SharedView.of_held_out(shared, fold, self._cache_bytes))
+        if batch is None:
+            train = self._moments(self.stumps, codes, train_rows)
+            return Fold(self.stumps, train, held_out, held_out_rows)
+        # Weights subtract exactly; targets are summed anew, so that voters that agree on all these rows have equal edges.
+        targets = TargetSums.of(self.stumps, codes, self.rows.y[train_rows], self._weight(train_rows))
+        shared, fold = self._shared(batch), number - batch.start
+        train = replace(
+            held_out,
+            total_weight=self.total.total_weight - held_out.total_weight,
+            voter_sum=self.total.voter_sum - held_out.voter_sum,
+            voter_square=self.total.voter_square - held_out.voter_square,
+            **targets._asdict(),
+            gram=SharedView.of_training(shared, fold, self._cache_bytes),
+        )
+        held_out = replace(held_out, gram=SharedView.of_held_out(shared, fold, self._cache_bytes))
         return Fold(self.stumps, train, held_out, held_out_rows)
 
     def of_all_rows(self) -> Moments:
@@ -113,8 +123,10 @@ class Folds:
         )  # fmt: skip
 
     def _moments(self, stumps: Stumps, codes: np.ndarray, rows: np.ndarray) -> Moments:
-        weight = None if self.rows.weight is None else self.rows.weight[rows]
-        return stump_moments(stumps, codes, self.rows.y[rows], weight, cache_bytes=self._cache_bytes)
+        return stump_moments(stumps, codes, self.rows.y[rows], self._weight(rows), cache_bytes=self._cache_bytes)
+
+    def _weight(self, rows: np.ndarray) -> np.ndarray | None:
+        return None if self.rows.weight is None else self.rows.weight[rows]
 
     def _batches(self) -> list[range]:
         """Runs of splits that hold out different rows and train on all others; none where memory is scarce."""

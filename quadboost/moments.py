@@ -6,6 +6,7 @@ margin mu_j = mean(y h_j), second moment eta_j = mean(h_j^2), and columns of G_i
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -165,24 +166,8 @@ def stump_moments(
     """
     y = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
     mass = np.ones(len(y)) if weight is None else rounded_weights(weight)
-
-    def sums(value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Sums of a value per bin and per voter."""
-        bins = np.zeros(stumps.bin_start[-1], dtype=value.dtype)
-        _counts.bin_sums(codes, value, stumps.bin_start, bins, n_threads)
-        voters = np.zeros(stumps.n_voters, dtype=value.dtype)
-        _counts.add_voter_sums(bins, *stumps.layout, voters)
-        return bins, voters
-
-    bins, voter_sum = sums(mass)
-    origin = _origins(y, weight)
-    products, target_sum, target_square = [], [], []
-    for target in (y - origin).T:
-        value, scale = fixed_point(target, weight)
-        square, square_scale = fixed_point(target * target, weight)
-        products.append(sums(value)[1] * scale)
-        target_sum.append(value.sum() * scale)
-        target_square.append(square.sum() * square_scale)
+    bins, voter_sum = _sums(stumps, codes, mass, n_threads)
+    targets = TargetSums.of(stumps, codes, y, weight, n_threads)
     source = StumpGram(
         stumps,
         codes,
@@ -195,14 +180,44 @@ def stump_moments(
         total_weight=float(mass.sum()),
         voter_sum=voter_sum,
         voter_square=_present(stumps, bins, float(mass.sum())),
-        target_sum=np.array(target_sum),
-        target_square=np.array(target_square),
-        product_sum=np.column_stack(products),
-        origin=origin,
+        **targets._asdict(),
         gram=GramCache(source, bytes_for_columns(cache_bytes, stumps.n_voters)),
         n_threads=n_threads,
         voters=stumps.digest(),
     )
+
+
+class TargetSums(NamedTuple):
+    """What `Moments` hold of the targets."""
+
+    target_sum: np.ndarray
+    target_square: np.ndarray
+    product_sum: np.ndarray
+    origin: np.ndarray
+
+    @classmethod
+    def of(
+        cls, stumps: Stumps, codes: np.ndarray, y: np.ndarray, weight: np.ndarray | None, n_threads: int = 1
+    ) -> TargetSums:
+        """Of stumps over coded rows; `y` is of shape (m, n_outputs)."""
+        origin = _origins(y, weight)
+        products, target_sum, target_square = [], [], []
+        for target in (y - origin).T:
+            value, scale = fixed_point(target, weight)
+            square, square_scale = fixed_point(target * target, weight)
+            products.append(_sums(stumps, codes, value, n_threads)[1] * scale)
+            target_sum.append(value.sum() * scale)
+            target_square.append(square.sum() * square_scale)
+        return cls(np.array(target_sum), np.array(target_square), np.column_stack(products), origin)
+
+
+def _sums(stumps: Stumps, codes: np.ndarray, value: np.ndarray, n_threads: int) -> tuple[np.ndarray, np.ndarray]:
+    """Sums of a value per bin and per voter."""
+    bins = np.zeros(stumps.bin_start[-1], dtype=value.dtype)
+    _counts.bin_sums(codes, value, stumps.bin_start, bins, n_threads)
+    voters = np.zeros(stumps.n_voters, dtype=value.dtype)
+    _counts.add_voter_sums(bins, *stumps.layout, voters)
+    return bins, voters
 
 
 def _present(stumps: Stumps, bins: np.ndarray, total: float) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -220,6 +221,9 @@ def test_an_interrupt_ends_all_work(monkeypatch, n_threads):
     with pytest.raises(KeyboardInterrupt):
         cross_validate(folds, [Candidate("l2", 0.01)] * 200, tell=interrupt)
     assert len(done) < 200, "of two hundred runs on each fold"
+    patience = time.monotonic() + 10
+    while threading.active_count() > before and time.monotonic() < patience:
+        time.sleep(0.01)  # other threads end their round
     assert threading.active_count() == before
 
 
