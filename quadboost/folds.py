@@ -87,7 +87,7 @@ class Folds:
         if batch is None:
             train = self._moments(self.stumps, codes, train_rows)
             return Fold(self.stumps, train, held_out, held_out_rows)
-        # Weights subtract exactly; targets are summed anew, so that voters that agree on all these rows have equal edges.
+        # Weights subtract exactly; targets are summed anew, and voters that agree on all these rows have equal edges.
         targets = TargetSums.of(self.stumps, codes, self.rows.y[train_rows], self._weight(train_rows))
         shared, fold = self._shared(batch), number - batch.start
         train = replace(
