@@ -68,7 +68,7 @@ typedef struct {
         voters_t of, column_t column, double p, double q, penalty_t by, ptrdiff_t first, ptrdiff_t last)            \
     {                                                                                                               \
         const ALL *restrict all = (const ALL *)column.all;                                                          \
-        const LESS *restrict less = (const LESS *)column.less;                                                      \
+        const LESS *restrict less = (const LESS *)(column.less == NULL ? column.all : column.less);                 \
         double *restrict slope = of.slope;                                                                          \
         const double *restrict mean = of.mean, *restrict eta = of.eta;                                              \
         const double *restrict inverse = of.inverse, *restrict anchor = of.anchor;                                  \
@@ -110,7 +110,7 @@ typedef struct {
         double *restrict edge, const double *restrict mean, column_t column, double p, double q, ptrdiff_t n)       \
     {                                                                                                               \
         const ALL *restrict all = (const ALL *)column.all;                                                          \
-        const LESS *restrict less = (const LESS *)column.less;                                                      \
+        const LESS *restrict less = (const LESS *)(column.less == NULL ? column.all : column.less);                 \
         (void)less;                                                                                                 \
         for (ptrdiff_t i = 0; i < n; i++)                                                                           \
             edge[i] -= p * (double)(SUM(i)) - q * mean[i];                                                          \
