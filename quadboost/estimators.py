@@ -88,7 +88,7 @@ SHARED_PARAMETERS = """penalty : {"l1", "l2", "linf", None}
     random_state : int, optional
         For `validation_fraction`.
     verbose : int
-        1: show progress."""
+        1: show progress, by a bar; 2: by a line every few seconds."""
 
 SHARED_ATTRIBUTES = """ensemble_ : Ensemble
         The model itself, usable without scikit-learn.

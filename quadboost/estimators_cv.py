@@ -112,6 +112,8 @@ class _Search(_QuadBoost):
             check_strengths("alpha_max" if name == "linf" else "reg_lambda", given)
         for name in ("one_standard_error", "thresholds_per_fold"):
             one_of(name, getattr(self, name), (True, False))
+        if not callable(self.scoring) and not isinstance(self.scoring, str):
+            raise ValueError(f"scoring={self.scoring!r} must be 'risk', 'error', the name of a scorer, or a callable")
         if not callable(self.scoring) and self.scoring not in ("risk", "error"):
             get_scorer(self.scoring)  # its error names all scorers
         if self.scoring == "error" and not is_classifier(self):
@@ -124,6 +126,13 @@ class _Search(_QuadBoost):
     def _strengths(self) -> dict[str, Any]:
         """What was given for each penalty that has a strength."""
         given = {"linf": self.alpha_max}
+        unknown = (
+            [name for name in self.reg_lambda if name not in ("l1", "l2")]
+            if isinstance(self.reg_lambda, Mapping)
+            else []
+        )
+        if unknown:
+            raise ValueError(f"reg_lambda has values for {unknown[0]!r}; it may have them for 'l1' and 'l2'")
         for name in ("l1", "l2"):
             if isinstance(self.reg_lambda, Mapping):
                 if name in _penalties(self.penalty) and name not in self.reg_lambda:
@@ -162,20 +171,37 @@ class _Search(_QuadBoost):
         cv = self.cv
         if isinstance(cv, Integral):
             at_least("cv", cv, 2)
+        if isinstance(cv, type):
+            raise ValueError(f"cv={cv.__name__} is a class; give an object of it, such as {cv.__name__}()")
         if groups is not None:
             groups = column_or_1d(groups)
             check_consistent_length(y, groups)
             if isinstance(cv, Integral):
                 cv = StratifiedGroupKFold(cv) if is_classifier(self) else GroupKFold(cv)
-        number = np.arange(len(y)) if kept is None else np.where(kept, np.cumsum(kept) - 1, -1)
+        all_splits: Iterable[Any]
+        if isinstance(cv, Iterable):
+            all_splits = cv
+            number = np.arange(len(y)) if kept is None else np.where(kept, np.cumsum(kept) - 1, -1)
+        else:  # rows of weight 0 are no rows: a splitter does not see them
+            rows = np.arange(len(y)) if kept is None else np.flatnonzero(kept)
+            number, X, y = np.arange(len(rows)), X if len(rows) == len(y) else _safe_indexing(X, rows), y[rows]
+            groups = None if groups is None else groups[rows]
+            all_splits = check_cv(cv, y, classifier=is_classifier(self)).split(X, y, groups)
         splits: list[Split] = []
-        for train, held_out in check_cv(cv, y, classifier=is_classifier(self)).split(X, y, groups):
-            split = Split(*(numbers[numbers >= 0] for numbers in (number[train], number[held_out])))
+        for given in all_splits:
+            name = f"split {len(splits)} of cv"
+            try:
+                train, held_out = (number[rows] for rows in given)
+            except (ValueError, IndexError, TypeError):
+                raise ValueError(
+                    f"{name} must be two arrays of row numbers below {len(number)}, those to train on and the others"
+                ) from None
+            split = Split(train[train >= 0], held_out[held_out >= 0])
             if not len(split.train) or not len(split.held_out):
-                raise ValueError(f"split {len(splits)} of cv={self.cv!r} has no row to train on, or none to judge by")
+                raise ValueError(f"{name} has no row to train on, or none to judge by")
             splits.append(split)
         if not splits:
-            raise ValueError(f"cv={self.cv!r} gives no split")
+            raise ValueError("cv gives no split; give a whole number of folds, such as 5")
         return splits
 
     def _fit_search(self, problem: _Problem, options: Options) -> None:
@@ -261,6 +287,7 @@ class _Search(_QuadBoost):
             "score": self.best_score_,
             "splits": sum(name.startswith("split") for name in self.cv_results_),
             "candidates": len(self.cv_results_["mean_test_score"]),
+            "chosen": self.best_params_,
         }
         self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         for name in vars(best).keys() - best.get_params(deep=False).keys():

@@ -91,8 +91,12 @@ def _strength_axis(set_label: Any, set_scale: Any, penalty: str) -> None:
 
 def _feature_number(path: RegularizationPath, feature: int | str) -> int:
     if not isinstance(feature, str):
+        if not 0 <= feature < path.schema.n_features:
+            raise ValueError(f"feature={feature!r} must be a number from 0 to {path.schema.n_features - 1}, or a name")
         return feature
-    names = path.schema.feature_names or ()
+    names = path.schema.feature_names
+    if names is None:
+        raise ValueError(f"feature={feature!r}: these features have no names; give a number, from 0")
     if feature not in names:
         raise ValueError(f"feature={feature!r} is not known; the features are {list(names)}")
     return names.index(feature)

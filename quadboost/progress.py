@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock
 from typing import Any
 
 from .booster import Callback
+
+SECONDS_BETWEEN_LINES = 5.0
 
 
 @contextmanager
@@ -17,7 +20,7 @@ def news_of(verbose: int, callbacks: Sequence[Callback], max_rounds: int, n_outp
     if not verbose and not callbacks:
         yield None
         return
-    bar = _Bar(max_rounds, n_outputs) if verbose else None
+    bar = _Bar(max_rounds, n_outputs, verbose) if verbose else None
 
     def news(round: int, risk: float, validation_risk: float | None) -> bool:
         if bar is not None:
@@ -33,17 +36,13 @@ def news_of(verbose: int, callbacks: Sequence[Callback], max_rounds: int, n_outp
 
 
 class _Bar:
-    """A tqdm bar where tqdm is installed, else a line now and then."""
+    """A tqdm bar where tqdm is installed, else lines."""
 
-    def __init__(self, max_rounds: int, n_outputs: int) -> None:
+    def __init__(self, max_rounds: int, n_outputs: int, verbose: int) -> None:
         self.total = max_rounds * n_outputs
         self.done = self.last = 0
-        self.bar: Any = None
-        try:
-            from tqdm.auto import tqdm
-        except ImportError:
-            return
-        self.bar = tqdm(total=self.total, unit="round", leave=False)
+        self.bar = _tqdm(verbose, self.total, "round")
+        self.is_due = _pace(verbose)
 
     def show(self, round: int, risk: float, validation_risk: float | None) -> None:
         advance = round - self.last if round > self.last else round  # fewer than before: the next output
@@ -52,7 +51,7 @@ class _Bar:
         if self.bar is not None:
             self.bar.set_postfix(news, refresh=False)
             self.bar.update(advance)
-        else:
+        elif self.is_due():
             text = "  ".join(f"{name} {value}" for name, value in news.items())
             print(f"round {self.done} of at most {self.total}  {text}", file=sys.stderr, flush=True)
 
@@ -64,15 +63,14 @@ class _Bar:
 
 @contextmanager
 def steps_of(verbose: int, total: int, unit: str) -> Iterator[Callable[[], None]]:
-    """Give what is to be called after each of many steps, from any thread; it shows them when asked to."""
+    """Give what is to be called after each of many steps, from any thread; it shows them when asked to.
+
+    By a bar or, where there is no tqdm, a line each; where `verbose` is 2, a line every few seconds.
+    """
     if not verbose:
         yield lambda: None
         return
-    try:
-        from tqdm.auto import tqdm
-    except ImportError:
-        tqdm = None
-    bar = tqdm and tqdm(total=total, unit=unit, leave=False)
+    bar, is_due = _tqdm(verbose, total, unit), _pace(verbose)
     lock, done = Lock(), 0
 
     def tell() -> None:
@@ -81,7 +79,7 @@ def steps_of(verbose: int, total: int, unit: str) -> Iterator[Callable[[], None]
             done += 1
             if bar is not None:
                 bar.update(1)
-            else:
+            elif is_due():
                 print(f"{unit} {done} of {total}", file=sys.stderr, flush=True)
 
     try:
@@ -89,3 +87,26 @@ def steps_of(verbose: int, total: int, unit: str) -> Iterator[Callable[[], None]
     finally:
         if bar is not None:
             bar.close()
+
+
+def _tqdm(verbose: int, total: int, unit: str) -> Any:
+    """A bar; None where there is no tqdm, or lines are wanted."""
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        return None
+    return tqdm(total=total, unit=unit, leave=False) if verbose < 2 else None
+
+
+def _pace(verbose: int) -> Callable[[], bool]:
+    """Whether it is time for a line: always or, where `verbose` is 2, every few seconds."""
+    last = time.monotonic()
+
+    def is_due() -> bool:
+        nonlocal last
+        now = time.monotonic()
+        due = verbose < 2 or now - last >= SECONDS_BETWEEN_LINES
+        last = now if due else last
+        return due
+
+    return is_due

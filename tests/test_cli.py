@@ -984,9 +984,30 @@ def test_without_cross_validation_the_model_is_that_of_the_plain_estimator(run):
 
 
 def test_too_few_rows_are_not_cross_validated_and_the_output_says_so(run, tmp_path):
-    for y, what in (([1.5, 2.5, 7.5, 9.25], "rows"), (["a", "b", "a", "a", "a", "a", "b"], "rows of a class")):
+    for y, what in (
+        ([1.5, 2.5, 7.5, 9.25], "rows"),
+        (["a", "b", "a", "a", "a", "a", "b"], "rows of the smallest class"),
+    ):
         write_table(pd.DataFrame({"x": np.arange(len(y)), "y": y}), tmp_path / "t.csv")
         assert f"because there are too few {what} for" in run("train", "t.csv", "--target", "y", "-o", "m.h5").ok()
+
+
+def test_rows_of_weight_zero_are_none_for_cross_validation(run, tmp_path):
+    y = np.tile(["a", "b"], 30)
+    frame = pd.DataFrame({"x": np.arange(60), "y": y, "w": np.where((np.arange(60) < 8) | (y == "a"), 1.0, 0.0)})
+    write_table(frame, tmp_path / "t.csv")
+    out = run("train", "t.csv", "--target", "y", "--weight", "w", "-o", "m.h5").ok()
+    assert "because there are too few rows of the smallest class for cross-validation" in out
+    message = run("train", "t.csv", "--target", "y", "--weight", "w", "-o", "m.h5", "--cv", 5).refused()
+    assert message == "--cv 5 is more than there are rows of the smallest class, 4; give fewer folds"
+
+
+def test_the_summary_tells_what_cross_validation_chose(run, tmp_path):
+    run("train", "--example", "diabetes", "-o", "m.h5", "--max-rounds", 30, "--json", "s.json").ok()
+    found = json.loads((tmp_path / "s.json").read_text())["cross_validation"]
+    assert (found["splits"], found["scoring"]) == (5, "risk")
+    parameters = quadboost.load(tmp_path / "m.h5").info["parameters"]
+    assert found["chosen"] == {name: parameters[name] for name in ("penalty", "max_rounds", "reg_lambda")}
 
 
 def test_the_seed_chooses_the_folds(run):

@@ -174,7 +174,7 @@ def test_a_model_tells_how_it_was_chosen_also_from_its_file(search, tmp_path):
     info = quadboost.load(tmp_path / "model.h5").info
     assert info["estimator"] == search.__name__
     known = {"scoring": "risk", "score": found.best_score_, "splits": 3, "candidates": 12}
-    assert info["cross_validation"] == known
+    assert info["cross_validation"] == {**known, "chosen": found.best_params_}
 
 
 @each
@@ -252,6 +252,21 @@ def test_whole_weights_are_repetitions_and_zero_is_no_row():
             np.testing.assert_allclose(one.cv_results_[name], other.cv_results_[name], atol=1e-12)
         assert one.best_params_ == other.best_params_
         np.testing.assert_array_equal(one.predict(X), other.predict(X))
+
+
+@each
+def test_a_splitter_does_not_see_rows_of_weight_zero(search):
+    weight = np.random.default_rng(0).integers(0, 3, size=M).astype(float)
+    weight[: M // 3] = 0.0  # the whole of a fold, were they seen
+    kept, groups = weight > 0, np.arange(M) // 8
+    for more in ({"cv": 3}, {"cv": KFold(4)}, {"cv": 3, "groups": groups}):
+        one = fitted(search, weight, **more)
+        own = {**more, "groups": groups[kept]} if "groups" in more else more
+        cv, own_groups = own["cv"], own.get("groups")
+        other = search(**{**OPTIONS, **GRID, "cv": cv}).fit(
+            X[kept], y_of(search)[kept], weight[kept], groups=own_groups
+        )
+        np.testing.assert_array_equal(one.cv_results_["mean_test_score"], other.cv_results_["mean_test_score"])
 
 
 def test_groups_are_never_divided():
@@ -391,6 +406,15 @@ def test_a_search_shows_its_runs(capfd):
     assert capfd.readouterr() == ("", "")
 
 
+def test_a_search_for_a_log_writes_lines_now_and_then(capfd, monkeypatch):
+    fitted(QuadBoostClassifierCV, verbose=2)
+    assert capfd.readouterr() == ("", ""), "it takes less than five seconds"
+    monkeypatch.setattr("quadboost.progress.SECONDS_BETWEEN_LINES", 0.0)
+    model = fitted(QuadBoostClassifierCV, verbose=2)
+    n_runs = 5 * len({*model.cv_results_["param_reg_lambda"]})
+    assert capfd.readouterr().err.splitlines()[-1] == f"run {n_runs} of {n_runs}"
+
+
 def test_an_error_of_the_scorer_is_told(monkeypatch):
     def scorer(estimator, X, y):
         raise RuntimeError("not today")
@@ -411,6 +435,10 @@ def test_an_error_of_the_scorer_is_told(monkeypatch):
         ({"reg_lambda": "auto"}, "reg_lambda='auto' must be a list of values"),
         ({"reg_lambda": [-1.0]}, "a value of reg_lambda=-1.0 must be a positive"),
         ({"reg_lambda": {"l2": [1.0]}}, "reg_lambda has no values for 'l1'"),
+        (
+            {"reg_lambda": {"l1": [1.0], "L2": [1.0]}},
+            "reg_lambda has values for 'L2'; it may have them for 'l1' and 'l2'",
+        ),
         ({"penalty": "linf", "alpha_max": 1}, "alpha_max=1 must be a whole number of at least 2"),
         ({"rounds": 0}, "rounds=0 must be"),
         ({"rounds": [0]}, "a value of rounds=0 must be"),
@@ -419,8 +447,13 @@ def test_an_error_of_the_scorer_is_told(monkeypatch):
         ({"rounds": None, "max_rounds": 0}, "max_rounds=0 must be"),
         ({"cv": 1}, "cv=1 must be a whole number of at least 2"),
         ({"cv": []}, "gives no split"),
+        ({"cv": KFold}, "cv=KFold is a class; give an object of it"),
+        ({"cv": [(np.arange(5), [M])]}, f"split 0 of cv must be two arrays of row numbers below {M}"),
+        ({"cv": [(np.arange(5),)]}, "split 0 of cv must be two arrays of row numbers"),
+        ({"cv": [(np.arange(5), ["a"])]}, "split 0 of cv must be two arrays of row numbers"),
         ({"cv": [(np.arange(5), [])]}, "no row to train on, or none to judge by"),
         ({"scoring": "beauty"}, "beauty"),
+        ({"scoring": None}, "scoring=None must be 'risk', 'error', the name of a scorer, or a callable"),
         ({"one_standard_error": 2}, "one_standard_error=2 is not known"),
         ({"mode": "backward"}, "mode='backward' is not known"),
         ({"thresholds": 0}, "thresholds=0"),

@@ -161,8 +161,10 @@ def test_pictures(penalty):
         assert 2 <= len(path.plot(feature).lines) <= 8
     given = pyplot.figure().add_subplot()
     assert path.plot(ax=given) is given
-    with pytest.raises(ValueError, match="feature='size' is not known"):
+    with pytest.raises(ValueError, match="feature='size': these features have no names; give a number"):
         path.plot("size")
+    with pytest.raises(ValueError, match="feature=99 must be a number from 0 to"):
+        path.plot(99)
     pyplot.close("all")
 
 

@@ -20,10 +20,10 @@ from ..ensemble import Ensemble
 from ..estimators import QuadBoostClassifier, QuadBoostRegressor
 from ..estimators_cv import QuadBoostClassifierCV, QuadBoostRegressorCV
 from ..frames import listed, to_matrix
+from ..progress import SECONDS_BETWEEN_LINES
 from ..whole_file import check_output, whole_file
 from .train_data import CLASSIFICATION, REGRESSION, Examples, choose_task, shipped_examples
 
-SECONDS_BETWEEN_LINES = 5.0
 FOLDS = 5  # of the cross-validation that chooses a strength where none is given
 ESTIMATORS: dict[str, Any] = {CLASSIFICATION: QuadBoostClassifier, REGRESSION: QuadBoostRegressor}
 # Parameters of the estimators that are of no use to a command, or that it sets itself.
@@ -53,7 +53,7 @@ def train(arguments: Namespace) -> None:
         if examples.n_left_out:
             _print(f"{examples.n_left_out} rows without a target are left out")
         _print(f"training on {len(examples.y)} rows, {len(examples.names)} features")
-    n_folds, why = _choose_folds(arguments, options, examples.y, task)
+    n_folds, why = _choose_folds(arguments, options, examples, task)
     if why and not arguments.quiet:
         _print(why)
     ensemble = _fit(task, options, examples, validation, arguments, n_folds)
@@ -132,19 +132,22 @@ def _apart_from_search(options: dict[str, Any]) -> list[str]:
     return [f"--{name.replace('_', '-')}" for name in options if name not in allowed]
 
 
-def _choose_folds(arguments: Namespace, options: dict[str, Any], y: np.ndarray, task: str) -> tuple[int, str]:
+def _choose_folds(arguments: Namespace, options: dict[str, Any], examples: Examples, task: str) -> tuple[int, str]:
     """How many folds to cross-validate with, 0 for none, and what to say where nobody asked for it."""
     penalty = options.get("penalty", "l1")
     strength = "--alpha-max" if penalty == "linf" else "--reg-lambda"
     apart = _apart_from_search(options)
+    y = examples.y if examples.weight is None else examples.y[examples.weight > 0]
+    most = len(y) if task == REGRESSION else int(np.unique(y, return_counts=True)[1].min(initial=len(y)))
+    what = "rows" if task == REGRESSION else "rows of the smallest class"
+    if arguments.cv is not None and arguments.cv > most:
+        raise ValueError(f"--cv {arguments.cv} is more than there are {what}, {most}; give fewer folds")
     if arguments.cv is not None or arguments.validation is not None or penalty is None or strength in apart:
         return arguments.cv or 0, ""
     default = "0.1" if penalty == "linf" else "taken from the number of rows"
     if apart:
         return 0, f"no {strength} given: {default}, because {apart[0]} does not go with cross-validation"
-    fewest = len(y) // 2 if task == REGRESSION else int(np.unique(y, return_counts=True)[1].min())
-    if fewest < FOLDS:
-        what = "rows" if task == REGRESSION else "rows of a class"
+    if most < (2 * FOLDS if task == REGRESSION else FOLDS):
         return 0, f"no {strength} given: {default}, because there are too few {what} for cross-validation"
     return FOLDS, f"no {strength} given: chosen by {FOLDS}-fold cross-validation (--cv 0: {default})"
 
@@ -210,6 +213,7 @@ def _fit(
     on_terminal, quiet = sys.stderr.isatty(), arguments.quiet
     options |= {"categorical_features": examples.categorical, "verbose": int(on_terminal and not quiet)}
     if n_folds:
+        options["verbose"] = 0 if quiet else 1 if on_terminal else 2
         return _cross_validated(task, options, examples, arguments, n_folds)
     estimator = ESTIMATORS[task](**options, callbacks=None if on_terminal or quiet else [_Lines()])
     more = {}
@@ -281,6 +285,8 @@ def _summary(ensemble: Ensemble, examples: Examples, validation: Examples | None
     }
     if validation is not None:
         summary["validation_risk"], summary["validation_error"] = _figures(ensemble, validation)
+    if "cross_validation" in info:
+        summary["cross_validation"] = info["cross_validation"]
     return summary
 
 
