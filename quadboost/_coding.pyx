@@ -151,7 +151,7 @@ def quantile_cuts(
             else:
                 fair = before[first] + <double> mass / shared if shared > 1 else before[n]
                 used = _value_at(before, <int64_t> ceil(fair))
-                if used - 1 > first and fair - before[used - 1] <= before[used] - fair:
+                if used - 1 > first and fair - before[used - 1] <= before[min(used, n)] - fair:
                     used -= 1
                 end = min(end, max(used, <Py_ssize_t> latest[n_bins - b - 1], first + 1))
                 mass -= before[end] - before[first]

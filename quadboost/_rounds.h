@@ -55,6 +55,7 @@ typedef struct {
 
 #define LANES 32 /* running maxima: compilers find vectors in so many, and not in one */
 #define AHEAD 512 /* voters by which a column, often not in the processor's cache, is fetched before it is needed */
+#define SOON(NUMBER) ((const char *)((uintptr_t)(NUMBER) + AHEAD * sizeof(*(NUMBER)))) /* may be past the end */
 
 #define FOLD(X, HALF, BEFORE)                                                                                       \
     for (int k = 0; k < HALF; k++)                                                                                  \
@@ -78,8 +79,8 @@ typedef struct {
         for (int k = 0; k < LANES; k++)                                                                             \
             top[k] = -1, at[k] = first;                                                                             \
         for (; i + LANES <= last; i += LANES) {                                                                     \
-            PREFETCH(all + i + AHEAD);                                                                              \
-            PREFETCH(less + i + AHEAD);                                                                             \
+            PREFETCH(SOON(all + i));                                                                                \
+            PREFETCH(SOON(less + i));                                                                               \
             for (int k = 0; k < LANES; k++) {                                                                       \
                 slope[i + k] -= p * (double)(SUM(i + k)) - q * mean[i + k];                                         \
                 double offer = DECREASE(slope[i + k], eta[i + k], inverse[i + k], anchor[i + k], by);               \

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "_rounds.h" /* FOR_EVERY_MACHINE */
+#include "_compiler.h"
 
 #define TOGETHER 4 /* rows of the factor that are subtracted in one go, while the row they change is at hand */
 

@@ -105,8 +105,8 @@ class SharedColumns:
                 self._changed.wait()
             if voter in self._columns or len(self._columns) + len(self._making) >= self._most:
                 return self._columns.get(voter)
-            self._making.add(voter)
             columns, near = self._room.take(), self._neighbours(voter)
+            self._making.add(voter)
         is_made = False
         try:
             self.source.make(voter, *near, columns)
@@ -118,6 +118,8 @@ class SharedColumns:
                     insort(self._order, voter)
                     self.made.append((voter, _counts.address_of(columns)))
                     self._columns[voter] = columns  # last: who finds it here relies on the rest
+                else:
+                    self._room.give_back(columns)
                 self._changed.notify_all()
         return columns
 

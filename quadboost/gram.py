@@ -94,6 +94,9 @@ class GramCache:
 
     @property
     def counts(self) -> bool:
+        """Whether rounds are to read int32; else float64."""
+        if self.source.dtype not in (np.int32, np.float64):
+            raise TypeError(f"rounds read columns of int32 or float64, not {self.source.dtype}")
         return self.source.dtype == np.int32
 
     def column(self, voter: int) -> np.ndarray:

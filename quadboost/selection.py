@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
-from threading import Event
+from threading import Condition, Event
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -195,10 +195,26 @@ def _tasks(n_splits: int, n_candidates: int, n_workers: int) -> list[tuple[int, 
 
 def _spread(tasks: Sequence[Callable[[], None]], n_workers: int, stop: Event) -> None:
     """Do all tasks, by threads where there are several workers: rounds do not hold the interpreter's lock."""
+    at_work, changed = 0, Condition()
+
+    def do(task: Callable[[], None]) -> None:
+        nonlocal at_work
+        with changed:
+            at_work += 1
+        try:
+            if not stop.is_set():
+                task()
+        finally:
+            with changed:
+                at_work -= 1
+                changed.notify_all()
+
     try:
-        Parallel(n_workers, require="sharedmem")(delayed(task)() for task in tasks)
-    except BaseException:  # also an interrupt must end the other threads
+        Parallel(n_workers, backend="threading")(delayed(do)(task) for task in tasks)
+    except BaseException:  # also an interrupt must end the other threads, and they end before it is told
         stop.set()
+        with changed:
+            changed.wait_for(lambda: at_work == 0)
         raise
 
 

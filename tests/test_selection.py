@@ -6,6 +6,7 @@ import threading
 import time
 from dataclasses import replace
 
+import joblib
 import numpy as np
 import pytest
 from mixed_table import N_LEVELS, mixed_table, outputs, targets
@@ -378,3 +379,30 @@ def test_the_voters_of_the_reference_are_those_of_the_folds():
     H = outputs(folds.stumps, X)
     feature, votes = folds.stumps.votes(3)
     np.testing.assert_array_equal(votes[folds.codes[:, feature]], H[:, 3])
+
+
+def test_a_column_that_cannot_be_made_leaves_nobody_waiting(monkeypatch):
+    folds = folds_of()
+    shared = folds.make(0).train.gram.part.shared
+
+    def fail(*_):
+        raise MemoryError
+
+    with monkeypatch.context() as broken:
+        broken.setattr(shared.source, "make", fail)
+        with pytest.raises(MemoryError):
+            shared.find(3)
+    with monkeypatch.context() as broken:
+        broken.setattr(shared._room, "take", fail)
+        with pytest.raises(MemoryError):
+            shared.find(3)
+    np.testing.assert_array_equal(shared.source.whole(shared.find(3)), folds.total.gram.column(3))
+
+
+def test_joblib_in_any_mood_spreads_the_runs(monkeypatch):
+    monkeypatch.setattr("quadboost.folds.VOTERS_FOR_THREADS", 0)
+    known = cross_validate(folds_of(), EVERY_CANDIDATE, ROUNDS)
+    for mood in ({"prefer": "processes"}, {"backend": "loky"}, {"backend": "threading", "n_jobs": 1}):
+        with joblib.parallel_config(**mood):
+            found = cross_validate(folds_of(n_threads=2), EVERY_CANDIDATE, ROUNDS)
+        np.testing.assert_array_equal(found.score, known.score)
