@@ -125,21 +125,16 @@ class _Search(_QuadBoost):
 
     def _strengths(self) -> dict[str, Any]:
         """What was given for each penalty that has a strength."""
-        given = {"linf": self.alpha_max}
-        unknown = (
-            [name for name in self.reg_lambda if name not in ("l1", "l2")]
-            if isinstance(self.reg_lambda, Mapping)
-            else []
+        lambdas = (
+            self.reg_lambda if isinstance(self.reg_lambda, Mapping) else dict.fromkeys(("l1", "l2"), self.reg_lambda)
         )
-        if unknown:
-            raise ValueError(f"reg_lambda has values for {unknown[0]!r}; it may have them for 'l1' and 'l2'")
-        for name in ("l1", "l2"):
-            if isinstance(self.reg_lambda, Mapping):
-                if name in _penalties(self.penalty) and name not in self.reg_lambda:
-                    raise ValueError(f"reg_lambda has no values for {name!r}; it has them for {list(self.reg_lambda)}")
-                given[name] = self.reg_lambda.get(name)
-            else:
-                given[name] = self.reg_lambda
+        for name in lambdas:
+            if name not in ("l1", "l2"):
+                raise ValueError(f"reg_lambda has values for {name!r}; it may have them for 'l1' and 'l2'")
+        given = {**lambdas, "linf": self.alpha_max}
+        for name in _penalties(self.penalty):
+            if name is not None and name not in given:
+                raise ValueError(f"reg_lambda has no values for {name!r}; it has them for {list(lambdas)}")
         return {name: given[name] for name in _penalties(self.penalty) if name is not None}
 
     def _rounds(self) -> np.ndarray | None:
