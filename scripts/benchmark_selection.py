@@ -85,7 +85,7 @@ def compare_grid(report: Report, size: Size, options: Any, with_lightgbm: bool) 
         runs["LightGBM, one fold and strength"] = fit
     for run in runs.values():  # first uses start threads
         run()
-    timed = interleaved(runs, seconds=size.seconds, threads=options.threads)
+    timed = interleaved(runs, seconds=size.seconds, threads=options.threads, at_most=20)
     report.section(
         f"{FOLDS} folds, {size.strengths} strengths of l2, {len(rounds)} numbers of rounds up to {size.rounds:,}",
         f"m = {size.rows:,}, d = {options.features}. LightGBM at depth 1 is timed for one fold and one strength, all "
