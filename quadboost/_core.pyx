@@ -179,18 +179,16 @@ cdef class Rounds:
 
     cdef void _pick(self, Py_ssize_t moved, double delta) noexcept nogil:
         """Update the edges after voter `moved` changed by delta, and find the best voter of the next round."""
-        cdef Py_ssize_t n_voters = self._eta.shape[0]
-        self._best.decrease, self._best.voter = -1.0, 0
-        if n_voters > 0:
-            self._pick_of(moved, delta, n_voters)
-
-    cdef void _pick_of(self, Py_ssize_t moved, double delta, Py_ssize_t n_voters) noexcept nogil:
-        cdef double p = delta * self._train._per_weight, q = delta * self._train._centre[moved]
+        cdef double p = delta * self._train._per_weight, q
         cdef offer_t best[MOST_PARTS]
-        cdef Py_ssize_t part
+        cdef Py_ssize_t n_voters = self._eta.shape[0], part
         cdef int n_parts = 1 if n_voters < VOTERS_FOR_THREADS else min(self._n_threads, <int> MOST_PARTS)
-        cdef column_t column = self._train._column(moved)
+        cdef column_t column
         cdef voters_t voters
+        self._best.decrease, self._best.voter = -1.0, 0
+        if n_voters == 0:
+            return
+        q, column = delta * self._train._centre[moved], self._train._column(moved)
         voters.slope, voters.mean, voters.eta = &self._train._edge[0], &self._train._mean[0], &self._eta[0]
         voters.inverse, voters.anchor = &self._inverse[0], &self._anchor[0]
         if delta == 0:  # any column will do

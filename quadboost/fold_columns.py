@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import insort
 from collections.abc import Callable
 from threading import Condition, Lock, local
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from . import _counts, _folds
-from .gram import FeatureRows, GramCache, Known, Room, StumpGram
+from .gram import FeatureRows, GramCache, Known, Room, StumpGram, neighbours
 from .stumps import Stumps
 
 ALIGNMENT = 64  # bytes
@@ -105,7 +105,7 @@ class SharedColumns:
                 self._changed.wait()
             if voter in self._columns or len(self._columns) + len(self._making) >= self._most:
                 return self._columns.get(voter)
-            columns, near = self._room.take(), self._neighbours(voter)
+            columns, near = self._room.take(), neighbours(voter, self._order, self._columns)
             self._making.add(voter)
         is_made = False
         try:
@@ -126,18 +126,10 @@ class SharedColumns:
     def make(self, voter: int) -> np.ndarray:
         """Columns of a voter for which there is no room here."""
         with self._changed:
-            near = self._neighbours(voter)
+            near = neighbours(voter, self._order, self._columns)
         columns = np.empty(self.source.column_bytes, dtype=np.uint8)
         self.source.make(voter, *near, columns)
         return columns
-
-    def _neighbours(self, voter: int) -> tuple[Known | None, Known | None]:
-        place = bisect_left(self._order, voter)
-        before, after = self._order[max(place - 1, 0) : place], self._order[place : place + 1]
-        return (
-            (before[0], self._columns[before[0]]) if before else None,
-            (after[0], self._columns[after[0]]) if after else None,
-        )
 
 
 class _Part(NamedTuple):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, insort
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -26,6 +26,13 @@ TABLE_PAYS = 4  # codes per cell of a table of joint counts, from which it is wo
 
 Column = Any  # of one voter: an array of shape (K,); where there are several sets of rows, what folds.py makes of it
 Known = tuple[int, Column]  # a voter and its column
+
+
+def neighbours(voter: int, known: Sequence[int], columns: Mapping[int, Column]) -> tuple[Known | None, Known | None]:
+    """The nearest of the known voters, which ascend, on either side."""
+    place = bisect_left(known, voter)
+    before, after = known[max(place - 1, 0) : place], known[place : place + 1]
+    return (before[0], columns[before[0]]) if before else None, (after[0], columns[after[0]]) if after else None
 
 
 class GramSource(Protocol):
@@ -110,21 +117,12 @@ class GramCache:
         if column is None:
             self._make_room()
             column = self._room.take()
-            self.source.make(voter, *self._neighbours(voter), column)
+            self.source.make(voter, *neighbours(voter, self._order, self._columns), column)
             self._columns[voter] = column
             insort(self._order, voter)
             self.address[voter] = _counts.address_of(column)
         self.clock[0] += 1
         self.stamp[voter] = self.clock[0]
-
-    def _neighbours(self, voter: int) -> tuple[Known | None, Known | None]:
-        place = bisect_left(self._order, voter)
-        before = self._order[place - 1] if place else None
-        after = self._order[place] if place < len(self._order) else None
-        return (
-            None if before is None else (before, self._columns[before]),
-            None if after is None else (after, self._columns[after]),
-        )
 
     def _make_room(self) -> None:
         if len(self._order) < self._most:

@@ -42,7 +42,7 @@ class _Bar:
         self.total = max_rounds * n_outputs
         self.done = self.last = 0
         self.bar = _tqdm(verbose, self.total, "round")
-        self.is_due = _pace(verbose)
+        self.is_due = pace(verbose)
 
     def show(self, round: int, risk: float, validation_risk: float | None) -> None:
         advance = round - self.last if round > self.last else round  # fewer than before: the next output
@@ -70,7 +70,7 @@ def steps_of(verbose: int, total: int, unit: str) -> Iterator[Callable[[], None]
     if not verbose:
         yield lambda: None
         return
-    bar, is_due = _tqdm(verbose, total, unit), _pace(verbose)
+    bar, is_due = _tqdm(verbose, total, unit), pace(verbose)
     lock, done = Lock(), 0
 
     def tell() -> None:
@@ -98,7 +98,7 @@ def _tqdm(verbose: int, total: int, unit: str) -> Any:
     return tqdm(total=total, unit=unit, leave=False) if verbose < 2 else None
 
 
-def _pace(verbose: int) -> Callable[[], bool]:
+def pace(verbose: int) -> Callable[[], bool]:
     """Whether it is time for a line: always or, where `verbose` is 2, every few seconds."""
     last = time.monotonic()
 

@@ -20,7 +20,7 @@ from ..ensemble import Ensemble
 from ..estimators import QuadBoostClassifier, QuadBoostRegressor
 from ..estimators_cv import QuadBoostClassifierCV, QuadBoostRegressorCV
 from ..frames import listed, to_matrix
-from ..progress import SECONDS_BETWEEN_LINES
+from ..progress import pace
 from ..whole_file import check_output, whole_file
 from .train_data import CLASSIFICATION, REGRESSION, Examples, choose_task, shipped_examples
 
@@ -252,11 +252,10 @@ class _Lines:
     """News of the fit where there is no terminal to draw a bar on."""
 
     def __init__(self) -> None:
-        self.last = time.monotonic()
+        self.is_due = pace(2)
 
     def __call__(self, round: int, risk: float, validation_risk: float | None) -> None:
-        if time.monotonic() - self.last >= SECONDS_BETWEEN_LINES:
-            self.last = time.monotonic()
+        if self.is_due():
             more = "" if validation_risk is None else f", validation risk {validation_risk:.6f}"
             _print(f"round {round}: risk {risk:.6f}{more}")
 
