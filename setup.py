@@ -83,10 +83,10 @@ class BuildExt(build_ext):
 
 def extension(source: Path) -> Extension:
     module = Extension(
-        f"quadboost.{source.stem}",
+        ".".join(source.with_suffix("").parts),
         [source.as_posix()],
-        depends=[header.as_posix() for header in sorted(Path("quadboost").glob("*.h"))],
-        include_dirs=["quadboost", np.get_include()],
+        depends=[header.as_posix() for header in sorted(Path("quadboost/kernels").glob("*.h"))],
+        include_dirs=["quadboost/kernels", np.get_include()],
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION")],
     )
     # setuptools hands a .pyx to Cython's build_ext, which reads these; the C goes to build/.
@@ -96,6 +96,6 @@ def extension(source: Path) -> Extension:
 
 
 setup(
-    ext_modules=[extension(source) for source in sorted(Path("quadboost").glob("*.pyx"))],
+    ext_modules=[extension(source) for source in sorted(Path("quadboost").rglob("*.pyx"))],
     cmdclass={"build_ext": BuildExt},
 )

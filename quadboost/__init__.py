@@ -8,31 +8,31 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from .booster import Boosted, boost
-    from .ensemble import Ensemble, load
-    from .estimators import QuadBoostClassifier, QuadBoostRegressor
-    from .estimators_cv import QuadBoostClassifierCV, QuadBoostRegressorCV
-    from .memory import estimate_memory
-    from .model_file import ModelFileError
-    from .moments import Moments, moments_from_matrix
-    from .path import RegularizationPath, regularization_path
+    from .boosting.booster import Boosted, boost
+    from .choosing.path import RegularizationPath, regularization_path
+    from .estimators.cv import QuadBoostClassifierCV, QuadBoostRegressorCV
+    from .estimators.plain import QuadBoostClassifier, QuadBoostRegressor
+    from .fitting.memory import estimate_memory
+    from .model.ensemble import Ensemble, load
+    from .model.file import ModelFileError
+    from .moments.moments import Moments, moments_from_matrix
 
 # Names are imported when they are first used: a service that loads a model does not pay for training.
 _HOME = {
-    "Boosted": "booster",
-    "boost": "booster",
-    "Ensemble": "ensemble",
-    "load": "ensemble",
-    "estimate_memory": "memory",
-    "ModelFileError": "model_file",
-    "Moments": "moments",
-    "moments_from_matrix": "moments",
-    "QuadBoostClassifier": "estimators",
-    "QuadBoostRegressor": "estimators",
-    "QuadBoostClassifierCV": "estimators_cv",
-    "QuadBoostRegressorCV": "estimators_cv",
-    "RegularizationPath": "path",
-    "regularization_path": "path",
+    "Boosted": "boosting.booster",
+    "boost": "boosting.booster",
+    "Ensemble": "model.ensemble",
+    "load": "model.ensemble",
+    "estimate_memory": "fitting.memory",
+    "ModelFileError": "model.file",
+    "Moments": "moments.moments",
+    "moments_from_matrix": "moments.moments",
+    "QuadBoostClassifier": "estimators.plain",
+    "QuadBoostRegressor": "estimators.plain",
+    "QuadBoostClassifierCV": "estimators.cv",
+    "QuadBoostRegressorCV": "estimators.cv",
+    "RegularizationPath": "choosing.path",
+    "regularization_path": "choosing.path",
 }
 
 __all__ = [

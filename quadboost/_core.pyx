@@ -6,7 +6,7 @@ check) and hold no policy.
 from cython.parallel cimport prange
 from libc.stdint cimport int32_t, int64_t, uintptr_t
 
-from quadboost._types cimport sum_of_products
+from quadboost.kernels.types cimport sum_of_products
 
 cdef extern from *:
     """
@@ -18,7 +18,7 @@ cdef extern from *:
     """
     int QUADBOOST_OPENMP
 
-cdef extern from "_rounds.h":
+cdef extern from "rounds.h":
     ctypedef struct penalty_t:
         double ridge, shrink, cap
     ctypedef struct voters_t:
@@ -39,7 +39,7 @@ cdef extern from "_rounds.h":
     offer_t move_and_rate(
         voters_t, column_t, double, double, penalty_t, Py_ssize_t, Py_ssize_t) noexcept nogil
 
-cdef extern from "_solve.h":
+cdef extern from "solve.h":
     void solve_semidefinite(double*, double*, Py_ssize_t, double) noexcept nogil
 
 cdef enum:

@@ -165,7 +165,7 @@ def race_with_celer(
 
 def stump_outputs(X: np.ndarray) -> np.ndarray:
     """-1 and +1 for every row and stump."""
-    from quadboost.stumps import candidate_stumps
+    from quadboost.voters.stumps import candidate_stumps
 
     stumps = candidate_stumps(X, thresholds=PATH_THRESHOLDS)
     outputs = [np.where(X[:, [f]] > cuts, 1.0, -1.0) for f, cuts in enumerate(stumps.cuts)]

@@ -35,10 +35,10 @@ from benchmarking import (
 )
 
 from quadboost import QuadBoostClassifier, QuadBoostRegressor
-from quadboost.booster import Schedule, run_rounds
-from quadboost.moments import DEFAULT_CACHE_BYTES, stump_moments
-from quadboost.penalties import NoPenalty
-from quadboost.stumps import candidate_stumps
+from quadboost.boosting.booster import Schedule, run_rounds
+from quadboost.boosting.penalties import NoPenalty
+from quadboost.moments.moments import DEFAULT_CACHE_BYTES, stump_moments
+from quadboost.voters.stumps import candidate_stumps
 
 PEERS = {name: peer.packages for name, peer in BOOSTERS.items() if name != OURS}
 PEERS |= {"adaboost": ("sklearn",), "celer": ("celer",), "lasso": ("sklearn",)}

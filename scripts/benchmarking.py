@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from quadboost.threads import available_threads
+from quadboost.common.threads import available_threads
 
 Key = TypeVar("Key", bound=Hashable)
 Result = TypeVar("Result")

@@ -29,9 +29,9 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 from sklearn.model_selection import train_test_split
 
 from quadboost import Ensemble, QuadBoostClassifier, QuadBoostRegressor, boost
-from quadboost.frames import learn_schema, to_matrix
-from quadboost.moments import stump_moments
-from quadboost.stumps import candidate_stumps
+from quadboost.data.frames import learn_schema, to_matrix
+from quadboost.moments.moments import stump_moments
+from quadboost.voters.stumps import candidate_stumps
 
 SIZES = (1_000, 5_000, 30_000, 200_000)  # training rows of made tables
 MANY_ROWS = 20_000  # with more there is less chance: two splits will do

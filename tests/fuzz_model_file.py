@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 from model_files import assert_valid, bits, constant, example, many_outputs, signed, with_metadata
 
-from quadboost import model_file
-from quadboost.model_file import ModelFileError, read_model, write_model
-from quadboost.model_record import ModelRecord, to_parts
+from quadboost.model import file as model_file
+from quadboost.model.file import ModelFileError, read_model, write_model
+from quadboost.model.record import ModelRecord, to_parts
 
 MEMORY = 2 * 2**30  # of address space, of which numpy and its threads take about half
 SECONDS = 5  # for one file

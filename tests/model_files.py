@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 import quadboost
-from quadboost import model_file
-from quadboost.model_record import ModelRecord, to_parts
+from quadboost.model import file as model_file
+from quadboost.model.record import ModelRecord, to_parts
 
 TESTS = Path(__file__).parent
 

@@ -16,8 +16,8 @@ from reference import (
 )
 
 import quadboost
-from quadboost.moments import stump_moments
-from quadboost.stumps import candidate_stumps
+from quadboost.moments.moments import stump_moments
+from quadboost.voters.stumps import candidate_stumps
 
 # Numbers that no mean of small integers hits: how a tie with lambda itself is broken is not promised.
 NUMBERS = {

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ensemble import Ensemble
+from ..model.ensemble import Ensemble
 
 STRONGEST = 10  # features to name
 MOST_CLASSES = 50  # to name

@@ -9,10 +9,10 @@ from collections.abc import Iterable
 import numpy as np
 import pyarrow as pa
 
-from ..ensemble import Ensemble
-from ..frames import to_matrix
-from ..threads import resolve_threads
-from ..whole_file import check_output
+from ..common.threads import resolve_threads
+from ..data.frames import to_matrix
+from ..model.ensemble import Ensemble
+from ..model.whole_file import check_output
 from .recognise import NUMBER, convert, kind_of_levels, to_arrow
 from .tables import Table, TableFile, open_table
 from .write_table import STDOUT, check_ending, table_writer

@@ -15,13 +15,13 @@ import numpy as np
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from .._version import __version__
-from ..bounds import Certificate, certify
-from ..ensemble import Ensemble
-from ..estimators import QuadBoostClassifier, QuadBoostRegressor
-from ..estimators_cv import QuadBoostClassifierCV, QuadBoostRegressorCV
-from ..frames import listed, to_matrix
-from ..progress import pace
-from ..whole_file import check_output, whole_file
+from ..bounds.risk import Certificate, certify
+from ..common.progress import pace
+from ..data.frames import listed, to_matrix
+from ..estimators.cv import QuadBoostClassifierCV, QuadBoostRegressorCV
+from ..estimators.plain import QuadBoostClassifier, QuadBoostRegressor
+from ..model.ensemble import Ensemble
+from ..model.whole_file import check_output, whole_file
 from .train_data import CLASSIFICATION, REGRESSION, Examples, choose_task, shipped_examples
 
 FOLDS = 5  # of the cross-validation that chooses a strength where none is given

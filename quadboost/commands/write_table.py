@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
 
-from ..whole_file import whole_file
+from ..model.whole_file import whole_file
 from .recognise import to_arrow
 
 STDOUT = "-"

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
-from quadboost.stumps import Stumps, candidate_stumps
+from quadboost.voters.stumps import Stumps, candidate_stumps
 
 from .data import Dataset
 

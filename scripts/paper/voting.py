@@ -10,7 +10,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from quadboost import boost
-from quadboost.moments import stump_moments
+from quadboost.moments.moments import stump_moments
 
 from .protocol import Classifiers, Sample, Setting, sign
 

@@ -1,0 +1,1 @@
+"""Moments in, weights out: penalties, rounds, re-weighting, stopping."""

@@ -1,0 +1,1 @@
+"""Cross-validation and regularization paths, at the price of a few fits."""

@@ -1,0 +1,276 @@
+"""Choosing a penalty, its strength and the number of rounds by cross-validation.
+
+All candidates of a split share its Gram columns (folds.py). One run of rounds gives every number of rounds, and the
+moments of the rows held out give the risk there, exactly, after each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from numbers import Integral
+from threading import Condition, Event
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from .. import _core
+from ..boosting.booster import LEAST_ETA, Boosted, run_rounds
+from ..boosting.penalties import Penalty, make_penalty
+from ..common.checks import at_least, positive
+from ..fitting.training import Options
+from ..kernels import folds
+from ..moments.moments import Moments
+from .folds import Fold, Folds
+
+# The weakest strength of a grid as a share of the strongest: from no voters at all to more than is good.
+REACH = {"l1": 1e-4, "l2": 1e-6, "linf": 1e-3}
+VOTERS_AT_A_TIME = 10_000_000  # rated between two looks whether all is to stop
+SAME_SCORE = 1e-12  # scores that differ by less, relatively, differ by rounding
+
+
+class Candidate(NamedTuple):
+    """A penalty and its strength: reg_lambda, or alpha_max under linf; NaN where there is none."""
+
+    penalty: str | None
+    strength: float
+
+    def make(self) -> Penalty:
+        return make_penalty(self.penalty, self.strength, self.strength)
+
+    @property
+    def reg_lambda(self) -> float:
+        return self.strength if self.penalty in ("l1", "l2") else np.nan
+
+    @property
+    def alpha_max(self) -> float:
+        return self.strength if self.penalty == "linf" else np.nan
+
+
+# Scores an ensemble, given by the weights and intercept of each output, on the rows held out.
+Judge = Callable[[Fold, Sequence[Boosted]], float]
+
+
+def check_strengths(name: str, given: Any) -> None:
+    """Strengths are a list of positive numbers, or how many to take."""
+    if isinstance(given, Integral):
+        at_least(name, given, 2)
+    elif not isinstance(given, Sequence | np.ndarray) or isinstance(given, str) or len(given) == 0:
+        raise ValueError(f"{name}={given!r} must be a list of values, or a whole number: how many to try")
+    else:
+        for value in given:
+            positive(f"a value of {name}", value)
+
+
+def strengths_of(
+    name: str, given: int | Sequence[float], moments: Moments, fit_intercept: bool, reach: Mapping[str, float] = REACH
+) -> np.ndarray:
+    """The strengths of a penalty to try, strongest first: those given, or so many below the largest useful one."""
+    if isinstance(given, Integral):
+        eta, edge = moments.eta, moments.margin
+        if fit_intercept:
+            mean, target_mean = moments.voter_sum / moments.total_weight, moments.target_sum / moments.total_weight
+            eta, edge = eta - mean * mean, moments.product_sum / moments.total_weight - np.outer(mean, target_mean)
+        usable = eta > LEAST_ETA * moments.eta
+        penalty = make_penalty(name, 1.0, 1.0)
+        largest = max(penalty.largest(own[usable], eta[usable]) for own in edge.T) or 1.0
+        values = largest * np.geomspace(1.0, reach[name], int(given))
+    else:
+        values = np.unique(np.asarray(given, dtype=np.float64))[::-1]
+    return values[::-1] if name == "linf" else values
+
+
+@dataclass(frozen=True)
+class Table:
+    """Scores of every candidate after every number of rounds: a row each, the strongest and shortest first."""
+
+    candidates: Sequence[Candidate]
+    candidate: np.ndarray  # (rows,) its number
+    rounds: np.ndarray  # (rows,)
+    score: np.ndarray  # (rows, n_splits)
+
+    @property
+    def mean(self) -> np.ndarray:
+        return self.score.mean(axis=1)
+
+    @property
+    def standard_error(self) -> np.ndarray:
+        """Of the mean; NaN for a single split."""
+        n_splits = self.score.shape[1]
+        if n_splits == 1:
+            return np.full(len(self.score), np.nan)
+        return self.score.std(axis=1, ddof=1) / np.sqrt(n_splits)
+
+    def choose(self, *, greater_is_better: bool, one_standard_error: bool) -> int:
+        """The row with the best mean, of equal ones the first.
+
+        With `one_standard_error`, the first row of the same penalty whose mean is at most one standard error
+        (of the best row) worse: the strongest penalty that cannot be told from the best.
+        """
+        loss = -self.mean if greater_is_better else self.mean
+        loss = np.where(np.isnan(loss), np.inf, loss)
+        least = loss.min()
+        if not np.isfinite(least):
+            raise ValueError("no candidate has a score that is a number; look at what the scorer returns")
+        best = int(np.argmax(loss <= least + SAME_SCORE * max(1.0, abs(least))))
+        if not one_standard_error or self.score.shape[1] == 1:
+            return best
+        penalty = np.array([candidate.penalty for candidate in self.candidates])[self.candidate]
+        near = (loss <= loss[best] + self.standard_error[best]) & (penalty == penalty[best])
+        return int(np.argmax(near))
+
+
+def cross_validate(
+    folds: Folds,
+    candidates: Sequence[Candidate],
+    rounds: np.ndarray | None = None,
+    judge: Judge | None = None,
+    tell: Callable[[], None] = lambda: None,
+) -> Table:
+    """Score candidates on the rows that each split holds out.
+
+    Parameters
+    ----------
+    folds : Folds
+    candidates : sequence of Candidate
+        The strongest of a penalty first.
+    rounds : ascending int array, optional
+        Numbers of rounds; None: every one, up to the longest run of a candidate.
+    judge : callable, optional
+        None: the mean of the outputs' risks.
+    tell : callable
+        Called after each run.
+    """
+    curves: list[list[np.ndarray]] = [[np.empty(0)] * len(folds.splits) for _ in candidates]
+    stop = Event()
+
+    def work(number: int, chosen: Sequence[int]) -> None:
+        fold = folds.make(number)
+        for c in chosen:
+            runs = _run(fold, candidates[c], folds.options, rounds, stop)
+            if stop.is_set():
+                return
+            longest = max(run.n_rounds for run in runs)
+            wanted = np.arange(1, max(1, longest) + 1) if rounds is None else rounds
+            if judge is None:
+                risks = [_risks(fold, run, output) for output, run in enumerate(runs)]
+                curves[c][number] = np.mean([own[np.minimum(wanted, len(own) - 1)] for own in risks], axis=0)
+            else:
+                after, place = np.unique(np.minimum(wanted, longest), return_inverse=True)
+                stages = zip(*(_stages(fold, run, after.tolist()) for run in runs), strict=True)
+                curves[c][number] = np.array([judge(fold, stage) for stage in stages])[place]
+            tell()
+
+    tasks = _tasks(len(folds.splits), len(candidates), folds.n_workers)
+    _spread([partial(work, number, chosen) for number, chosen in tasks], folds.n_workers, stop)
+    lengths = [max(len(curve) for curve in own) for own in curves]
+    return Table(
+        candidates,
+        candidate=np.repeat(np.arange(len(candidates)), lengths),
+        rounds=np.concatenate([np.arange(1, n + 1) if rounds is None else rounds for n in lengths]),
+        score=np.concatenate([_same_length(own, n) for own, n in zip(curves, lengths, strict=True)]),
+    )
+
+
+def _same_length(curves: Sequence[np.ndarray], length: int) -> np.ndarray:
+    """Curves side by side; one that ends early stays where it is."""
+    return np.column_stack([np.pad(curve, (0, length - len(curve)), mode="edge") for curve in curves])
+
+
+def _tasks(n_splits: int, n_candidates: int, n_workers: int) -> list[tuple[int, range]]:
+    """A split and which candidates to try there; workers share the splits that are left over when all have as many.
+
+    Every other split begins at the other end: workers would else wait for the same columns at the same time.
+    """
+    left_over = n_splits % n_workers
+    whole = [(number, range(n_candidates)[:: 1 - 2 * (number % 2)]) for number in range(n_splits - left_over)]
+    shared = [
+        (number, range(worker, n_candidates, n_workers))
+        for number in range(n_splits - left_over, n_splits)
+        for worker in range(min(n_workers, n_candidates))
+    ]
+    return whole + shared
+
+
+def _spread(tasks: Sequence[Callable[[], None]], n_workers: int, stop: Event) -> None:
+    """Do all tasks, by threads where there are several workers: rounds do not hold the interpreter's lock."""
+    at_work, changed = 0, Condition()
+
+    def do(task: Callable[[], None]) -> None:
+        nonlocal at_work
+        with changed:
+            at_work += 1
+        try:
+            if not stop.is_set():
+                task()
+        finally:
+            with changed:
+                at_work -= 1
+                changed.notify_all()
+
+    try:
+        Parallel(n_workers, backend="threading")(delayed(do)(task) for task in tasks)
+    except BaseException:  # also an interrupt must end the other threads, and they end before it is told
+        stop.set()
+        with changed:
+            changed.wait_for(lambda: at_work == 0)
+        raise
+
+
+def _run(fold: Fold, candidate: Candidate, options: Options, rounds: np.ndarray | None, stop: Event) -> list[Boosted]:
+    """One run of rounds per output."""
+    schedule = replace(
+        options.schedule,
+        max_rounds=options.schedule.max_rounds if rounds is None else int(rounds[-1]),
+        callback=lambda *_: stop.is_set(),
+        callback_every=max(1, VOTERS_AT_A_TIME // max(1, fold.train.n_voters)),
+    )
+    return [
+        run_rounds(
+            fold.train,
+            candidate.make(),
+            schedule,
+            mode=options.mode,
+            fit_intercept=options.fit_intercept,
+            output=output,
+        )
+        for output in range(fold.train.n_outputs)
+    ]
+
+
+def _risks(fold: Fold, run: Boosted, output: int) -> np.ndarray:
+    """The risk on the rows held out, before the first round and after each."""
+    held_out, trace = fold.held_out, run.trace
+    voter, new_weight, end = trace.all_updates()
+    mean = held_out.voter_sum / held_out.total_weight
+    intercept = trace.first_intercept - float(held_out.origin[output])
+    first_edge = held_out.product_sum[:, output] / held_out.total_weight - intercept * mean
+    first_risk = risk_of_constants(held_out, np.full(held_out.n_outputs, trace.first_intercept))[output]
+    residual_mean = held_out.target_sum[output] / held_out.total_weight - intercept
+    eta, centre, n_drawn = held_out.eta, trace.centres(len(mean)), len(trace.centre)
+    place, drawn, weight = np.full(len(mean), -1), np.empty(n_drawn, dtype=np.int64), np.empty(n_drawn)
+    state, risk, done = np.array([first_risk, residual_mean, 0.0, 0.0]), np.empty(len(voter)), 0
+    while done < len(voter):
+        held_out.gram.fetch(int(voter[done]))
+        done = folds.follow_risk(
+            voter, new_weight, done, held_out.gram.address, held_out.gram.source.dtype.itemsize,
+            held_out.total_weight, first_edge, mean, eta, centre, place, drawn, weight, state, risk,
+        )  # fmt: skip
+    return np.append(first_risk, risk[end - 1])
+
+
+def _stages(fold: Fold, run: Boosted, rounds: Sequence[int]) -> Iterator[Boosted]:
+    """The outcome as it would be after each number of rounds, as far as scores go."""
+    centre = run.trace.centres(fold.train.n_voters)
+    for round in rounds:
+        weight = run.trace.weights_at(min(round, run.n_rounds), fold.train.n_voters)
+        yield replace(run, weight=weight, intercept=run.trace.first_intercept - _core.dot(centre, weight))
+
+
+def risk_of_constants(moments: Moments, score: np.ndarray) -> np.ndarray:
+    """The risk of each output where every row has the same score."""
+    score = score - moments.origin
+    mean, square = moments.target_sum / moments.total_weight, moments.target_square / moments.total_weight
+    return np.maximum(0.0, square - score * (2.0 * mean - score))

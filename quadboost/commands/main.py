@@ -1,0 +1,336 @@
+"""The commands quadboost-train and quadboost-predict: their arguments, messages and exit status."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import signal
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+from .._version import __version__
+
+EXAMPLES = ("breast_cancer", "diabetes", "digits", "iris", "wine")
+
+TABLE_HELP = """tables:
+  CSV (.csv, .tsv, .txt, also with .gz; UTF-8, the first line names the columns), Parquet (.parquet), Feather and
+  Arrow (.feather, .arrow). What a column of a text file holds is told by all of its values: numbers, true and
+  false, or text. Empty fields, NA, NaN, null, None and ? are missing values. Text and true/false are categories.
+"""
+
+TRAIN_EXAMPLES = """examples:
+  quadboost-train --example breast_cancer --output model.h5
+  quadboost-train people.csv --target income --output model.h5
+  quadboost-train people.csv --target income --drop id name --validation 0.2 --output model.h5
+  quadboost-train day1.parquet --target price --task regression --penalty l2 --reg-lambda 0.01 \\
+      --validation day2.parquet --weight amount --output model.h5 --json figures.json
+"""
+
+PREDICT_EXAMPLES = """examples:
+  quadboost-predict model.h5 people.csv --output labels.csv
+  quadboost-predict model.h5 people.csv --proba --keep id name --output labels.parquet
+  quadboost-predict model.h5 people.csv.gz | sort | uniq -c
+  quadboost-predict model.h5 --describe
+"""
+
+NUMBER: dict[str, Any] = {"type": float, "metavar": "NUMBER"}
+COUNT: dict[str, Any] = {"type": int, "metavar": "N"}
+
+NO_PYARROW = "tables need pyarrow, which is not installed; pip install 'quadboost[tables]'"
+
+EXIT_STATUS = """exit status:
+  0; 2 after an error, which one line on the standard error tells; 130 after an interrupt. A file is written whole
+  or not at all.
+"""
+
+
+def train_main(argv: Sequence[str] | None = None) -> NoReturn:
+    """Run quadboost-train."""
+
+    def run(arguments: argparse.Namespace) -> None:
+        from .train import train
+
+        train(arguments)
+
+    _main(train_parser(), run, argv)
+
+
+def predict_main(argv: Sequence[str] | None = None) -> NoReturn:
+    """Run quadboost-predict."""
+
+    def run(arguments: argparse.Namespace) -> None:
+        from ..model.ensemble import load
+
+        if arguments.table is None and not arguments.describe:
+            raise ValueError("give a TABLE to predict, before the options, or --describe")
+        ensemble = load(arguments.model, arguments.sha256)
+        if arguments.describe:
+            from .describe import describe
+
+            print(describe(ensemble, arguments.model))
+            return
+        from .predict import predict
+
+        predict(ensemble, arguments)
+
+    _main(predict_parser(), run, argv)
+
+
+# --- arguments ----------------------------------------------------------------------------------------------
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        _fail(self.prog, f"{message} (see {self.prog} --help)")
+
+
+def _parser(name: str, usage: str, description: str, epilog: str) -> _Parser:
+    return _Parser(
+        name,
+        usage=f"%(prog)s {usage}",
+        description=description,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+        add_help=False,
+    )
+
+
+def _add_general(parser: _Parser) -> None:
+    group = parser.add_argument_group("general")
+    group.add_argument("-h", "--help", action="help", help="show this help and exit")
+    group.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+
+
+def train_parser() -> argparse.ArgumentParser:
+    parser = _parser(
+        "quadboost-train",
+        "TABLE --target COLUMN --output MODEL.h5 [options]",
+        "Train an ensemble of decision stumps on a table and write it to a model file.",
+        f"{TABLE_HELP}\n{TRAIN_EXAMPLES}\n{EXIT_STATUS}",
+    )
+    group = parser.add_argument_group("data")
+    group.add_argument("table", metavar="TABLE", nargs="?", help="table to train on; put it before the options")
+    group.add_argument("--target", metavar="COLUMN", help="column to predict; rows where it is missing are left out")
+    group.add_argument(
+        "--example",
+        choices=EXAMPLES,
+        help="train on this dataset, which scikit-learn ships, instead of a table",
+    )
+    group.add_argument(
+        "--task",
+        choices=("classification", "regression"),
+        help="default: classification if the target is text, true and false, or a few different whole numbers",
+    )
+    group.add_argument(
+        "--validation",
+        metavar="TABLE|FRACTION",
+        help="rows to choose the number of rounds by: another table, or a share of this one, such as 0.2",
+    )
+    group.add_argument(
+        "--cv",
+        metavar="FOLDS",
+        type=int,
+        help="choose strength of the penalty and number of rounds by cross-validation with so many folds; 0: do not "
+        "(default: 5 where no strength and no --validation is given)",
+    )
+    group.add_argument("--weight", metavar="COLUMN", help="weights of the rows")
+    which = group.add_mutually_exclusive_group()
+    which.add_argument("--features", metavar="COLUMN", nargs="+", action="extend", help="learn from these alone")
+    which.add_argument("--drop", metavar="COLUMN", nargs="+", action="extend", help="do not learn from these")
+    group.add_argument(
+        "--categorical",
+        metavar="COLUMN",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="take these as categories, besides text and true/false",
+    )
+    _add_options(parser)
+    group = parser.add_argument_group("output")
+    group.add_argument("-o", "--output", metavar="MODEL.h5", required=True, help="model file to write")
+    group.add_argument(
+        "--bound",
+        action="store_true",
+        help="say what can be promised of the error on new rows, by risk bounds from the training rows (two classes)",
+    )
+    group.add_argument("--json", metavar="FILE", help="write the summary to this file too, as JSON")
+    group.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
+    _add_general(parser)
+    return parser
+
+
+def _add_options(parser: _Parser) -> None:
+    """Add the parameters of the estimators. Only those that are given reach an estimator: it has the defaults."""
+    group = parser.add_argument_group(
+        "options",
+        "The parameters of QuadBoostClassifier and QuadBoostRegressor, where they are documented in full.",
+    )
+
+    def add(flag: str, help: str, **settings: Any) -> None:
+        group.add_argument(flag, help=help, default=argparse.SUPPRESS, **settings)
+
+    _add_penalties_and_voters(add)
+    _add_rounds(add)
+    _add_other_parameters(add)
+    help = "for --validation FRACTION and the folds of --cv (default: 0)"
+    group.add_argument("--seed", help=help, dest="random_state", default=0, type=int, metavar="N")
+
+
+def _add_penalties_and_voters(add: Callable[..., None]) -> None:
+    add("--penalty", "of the weights (default: l1)", choices=("l1", "l2", "linf", "none"))
+    add(
+        "--reg-lambda",
+        "strength of an l1 or l2 penalty: number, auto (by the number of rows), theory (default: by cross-validation)",
+        type=_number_or(float, "auto", "theory"),
+        metavar="NUMBER",
+    )
+    add("--alpha-max", "largest weight under the linf penalty (default: by cross-validation)", **NUMBER)
+    add(
+        "--thresholds",
+        "most thresholds of a feature; all: between any two values (default: 255)",
+        type=_number_or(int, "all"),
+        metavar="N",
+    )
+    spacings = ("quantile", "uniform")
+    add("--spacing", "equal mass or distance between thresholds (default: quantile)", choices=spacings)
+    add("--min-category-count", "pool levels with fewer rows (default: 5)", **COUNT)
+    intercept = "without the constant that no penalty touches"
+    add("--no-intercept", intercept, dest="fit_intercept", action="store_false")
+
+
+def _add_rounds(add: Callable[..., None]) -> None:
+    modes = ("corrective", "forward")
+    add("--mode", "re-weight a voter drawn again, or add it (default: corrective)", choices=modes)
+    add("--max-rounds", "most boosting rounds, for each output (default: 10000; 1000 in a cross-validation)", **COUNT)
+    add("--reweight-every", "re-weight all voters after every so many rounds (default: never)", **COUNT)
+    add(
+        "--reweight-sweeps",
+        "re-weighting sweeps at a time; solve: all weights at once (default: 1)",
+        type=_number_or(int, "solve"),
+        metavar="N",
+    )
+    add("--patience", "stop after so many rounds without a lower validation risk (default: 50)", **COUNT)
+    add("--tol", "stop when no weight would move by more than this (default: 1e-07)", **NUMBER)
+    add("--max-seconds", "stop the rounds after this time (default: no limit)", **NUMBER)
+
+
+def _add_other_parameters(add: Callable[..., None]) -> None:
+    add(
+        "--class-weight",
+        "classification: weights of classes, or balanced (default: 1 each)",
+        nargs="+",
+        metavar="LABEL=WEIGHT",
+    )
+    scaling = "regression: divide the target by its standard deviation for the fit"
+    add("--standardize", scaling, action="store_true")
+    add("--cache-bytes", "memory for Gram columns (default: 1073741824)", **COUNT)
+    add("--threads", "threads; the model is the same (default: every core)", dest="n_jobs", **COUNT)
+
+
+def predict_parser() -> argparse.ArgumentParser:
+    parser = _parser(
+        "quadboost-predict",
+        "MODEL.h5 TABLE --output FILE [options]",
+        "Predict the rows of a table with a model file. Columns are matched by name; those that the model does not "
+        "know are ignored.",
+        f"{TABLE_HELP}\n{PREDICT_EXAMPLES}\n{EXIT_STATUS}",
+    )
+    group = parser.add_argument_group("input")
+    group.add_argument("model", metavar="MODEL.h5", help="model file")
+    group.add_argument("table", metavar="TABLE", nargs="?", help="table to predict")
+    group.add_argument("--sha256", metavar="DIGEST", help="refuse a model file with another SHA-256")
+    group = parser.add_argument_group("output")
+    group.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        default="-",
+        help="file to write: .csv, .tsv (also with .gz) or .parquet; -: CSV to the standard output (default)",
+    )
+    group.add_argument("--proba", action="store_true", help="also the probability of each class")
+    group.add_argument("--scores", action="store_true", help="also the score, of each class if there are more than two")
+    group.add_argument(
+        "--keep",
+        metavar="COLUMN",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="copy these columns of the table, as they are, before the prediction",
+    )
+    group.add_argument(
+        "--describe",
+        action="store_true",
+        help="print what the model is, its strongest features and its figures",
+    )
+    group.add_argument("--threads", metavar="N", type=int, dest="n_jobs", help="threads (default: every core)")
+    _add_general(parser)
+    return parser
+
+
+def _number_or(number: type, *words: str) -> Callable[[str], Any]:
+    def parse(text: str) -> Any:
+        try:
+            return text if text in words else number(text)
+        except ValueError:
+            what = "a whole number" if number is int else "a number"
+            raise argparse.ArgumentTypeError(f"{text!r} is neither {what} nor {' nor '.join(words)}") from None
+
+    return parse
+
+
+# --- exit status --------------------------------------------------------------------------------------------
+
+
+def _main(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], None], argv: Any) -> NoReturn:
+    """Run a command and end the process: the one place that knows what an error looks like to a user."""
+    warnings.simplefilter("ignore")
+    if sys.stdout is None:  # it was closed before we began
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # not at once: files are to be cleaned up
+    status: Any = 0
+    try:
+        try:
+            run(parser.parse_args(argv))
+        except SystemExit as end:  # --help, --version, a wrong argument
+            status = end.code
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read the output has had enough
+        _forget_output()
+    except KeyboardInterrupt:
+        _fail(parser.prog, "interrupted", status=130)
+    except MemoryError:
+        _fail(parser.prog, "there is not enough memory")
+    except OSError as error:
+        name = error.filename if error.filename is not None else "standard output"
+        _fail(parser.prog, f"{os.fsdecode(name)}: {error.strerror}" if error.errno else str(error))
+    except (ImportError, ValueError, TypeError, NotImplementedError, OverflowError) as error:
+        if sys.flags.dev_mode:
+            raise
+        no_pyarrow = isinstance(error, ImportError) and (error.name or "").startswith("pyarrow")
+        _fail(parser.prog, NO_PYARROW if no_pyarrow else _in_flags(str(error), parser))
+    sys.exit(status)
+
+
+def _fail(command: str, message: str, status: int = 2) -> NoReturn:
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _forget_output()
+    print(f"{command}: {' '.join(message.split())}", file=sys.stderr)
+    sys.exit(status)
+
+
+def _in_flags(message: str, parser: argparse.ArgumentParser) -> str:
+    """The message of an estimator, which speaks of max_rounds=0, in the words of the command."""
+    flags = {action.dest: action.option_strings[-1] for action in parser._actions if action.option_strings}
+    return re.sub(r"\b([a-z_]+)=", lambda match: f"{flags[match[1]]} " if match[1] in flags else match[0], message)
+
+
+def _forget_output() -> None:
+    """Send what is still to be printed nowhere, or Python would complain of it at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

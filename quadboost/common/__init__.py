@@ -1,0 +1,1 @@
+"""What every other package may use: checks of single arguments, threads, progress."""

@@ -1,0 +1,177 @@
+"""What users give as X, y and weights, checked once, and made the targets of the rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_array, column_or_1d
+
+from ..common.checks import one_of, positive
+from .exact import exact_mean
+from .frames import FrameSchema, to_matrix
+from .rows import Rows
+
+LARGEST_TARGET = 1e150  # the square of a larger one overflows
+LARGEST_WEIGHT = 1e150
+CLASS_WEIGHT_BITS = 30  # so that a class's weight times a whole number is exact
+
+
+def labels_of(y: Any) -> np.ndarray:
+    if y is None:
+        raise ValueError("fit requires y to be passed, but the target y is None")
+    labels = column_or_1d(np.asarray(y) if hasattr(y, "__array__") else y, warn=True)
+    if labels.dtype.kind == "O" and any(_is_missing(value) for value in labels.tolist()):
+        raise ValueError("y holds missing labels; leave those rows out")
+    if labels.dtype.kind == "O":
+        kinds = {type(value) for value in labels.tolist()}
+        if len(kinds) > 1 and not kinds <= {int, float}:
+            names = ", ".join(sorted(kind.__name__ for kind in kinds))
+            raise ValueError(f"y holds labels of different types ({names}); make them all text, or all numbers")
+        if kinds & {bool, int, float}:
+            labels = np.array(labels.tolist())
+    if labels.dtype.kind in "mM" or labels.dtype == np.longdouble != np.float64:
+        raise ValueError(f"y holds labels of type {labels.dtype}; make them text, with y.astype(str)")
+    check_array(labels, ensure_2d=False, dtype=None, ensure_min_samples=0)
+    check_classification_targets(labels)
+    return labels
+
+
+def _is_missing(label: Any) -> bool:
+    try:
+        return label is None or bool(label != label)
+    except TypeError:  # pandas.NA is neither
+        return True
+
+
+def real_targets(y: Any) -> np.ndarray:
+    if y is None:
+        raise ValueError("fit requires y to be passed, but the target y is None")
+    targets = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+    if np.abs(targets).max() > LARGEST_TARGET:
+        raise ValueError(f"y holds {targets.flat[np.abs(targets).argmax()]}; rescale it to below {LARGEST_TARGET:g}")
+    return targets
+
+
+class Examples(NamedTuple):
+    """What a user gave as X, targets and weights of the rows with a weight above zero, and which those are."""
+
+    X: Any
+    y: np.ndarray
+    weight: np.ndarray | None
+    kept: np.ndarray | None  # None: all
+    repeats: np.ndarray | None  # the weights as they were given, without those of classes
+
+    def all_weights(self) -> np.ndarray | None:
+        """The weight of every row of X, also of those that are left out."""
+        if self.kept is None:
+            return self.weight
+        weight = np.zeros(len(self.kept))
+        weight[self.kept] = 1.0 if self.weight is None else self.weight
+        return weight
+
+    def rows(self, schema: FrameSchema, owner: str, target_scale: np.ndarray | float = 1.0) -> Rows:
+        matrix = to_matrix(self.X, schema, owner=owner)
+        return Rows(
+            matrix if self.kept is None else matrix[self.kept], self.y / target_scale, self.weight, self.repeats
+        )
+
+
+def examples_of(X: Any, y: np.ndarray, weight: Any, suffix: str = "") -> Examples:
+    """Check that X, y and weights fit together; a row of weight zero is the same as no row."""
+    if not hasattr(X, "shape"):
+        X = np.asarray(X, dtype=None if hasattr(X, "__array__") else object)
+        if X.ndim == 1 and len({np.size(row) for row in X.tolist()}) > 1:
+            raise ValueError(f"X{suffix} is a list of rows of different lengths, not a table; give each as many values")
+    n_rows = X.shape[0] if X.shape else 0
+    if n_rows == 0:
+        raise ValueError(f"X{suffix} has 0 rows (shape={X.shape}) while a minimum of 1 is required")
+    if n_rows != len(y):
+        raise ValueError(f"X{suffix} has {n_rows} rows and y{suffix} has {len(y)}; give one target for every row")
+    if weight is None:
+        return Examples(X, y, None, None, None)
+    name = f"sample_weight{suffix}"
+    weight = np.asarray(weight)
+    weight = np.full(n_rows, weight) if weight.ndim == 0 else weight
+    weight = check_array(weight, ensure_2d=False, dtype=np.float64, input_name=name)
+    if weight.shape != (n_rows,):
+        raise ValueError(f"{name} has shape {weight.shape}; it must hold one number for each of {n_rows} rows")
+    if weight.min() < 0:
+        raise ValueError(f"{name} holds {weight.min()}; weights must not be negative")
+    if not weight.any():
+        raise ValueError(f"{name} is zero for every row; at least one weight must be positive")
+    if weight.max() > LARGEST_WEIGHT:
+        raise ValueError(f"{name} holds {weight.max()}; weights must be below {LARGEST_WEIGHT:g}")
+    if weight[weight > 0].min() < 1 / LARGEST_WEIGHT:
+        raise ValueError(
+            f"{name} holds {weight[weight > 0].min()}; weights above 0 must be above {1 / LARGEST_WEIGHT:g}"
+        )
+    kept = None
+    if weight.min() == 0:
+        kept = weight > 0
+        y, weight = y[kept], weight[kept]
+    weight = None if (weight == 1.0).all() else weight
+    return Examples(X, y, weight, kept, weight)
+
+
+def has_validation(X_val: Any, y_val: Any, sample_weight_val: Any) -> bool:
+    if (X_val is None) != (y_val is None):
+        given, absent = ("y_val", "X_val") if X_val is None else ("X_val", "y_val")
+        raise ValueError(f"{given} was given without {absent}; a validation set needs both")
+    if X_val is None and sample_weight_val is not None:
+        raise ValueError("sample_weight_val was given without X_val and y_val; a validation set needs both")
+    return X_val is not None
+
+
+def one_vs_rest(position: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """-1 and +1: one column for two classes, else one column per class against the rest."""
+    wanted = np.array([1]) if len(classes) == 2 else np.arange(len(classes))
+    return np.where(position[:, None] == wanted, 1.0, -1.0)
+
+
+def positions_of(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    position = np.searchsorted(classes, labels)
+    known = classes[np.minimum(position, len(classes) - 1)] == labels
+    if not known.all():
+        raise ValueError(f"y_val holds the label {labels[~known][0]!r}, which y does not have")
+    return position
+
+
+def class_weights(
+    given: Any, classes: np.ndarray, position: np.ndarray, weight: np.ndarray | None
+) -> np.ndarray | None:
+    """The weight of each class, or None where all weigh the same."""
+    if given is None:
+        return None
+    if isinstance(given, str):
+        one_of("class_weight", given, ("balanced",))
+        mass = np.bincount(position, weights=weight, minlength=len(classes))
+        return _rounded(mass.sum() / (len(classes) * mass))
+    if not isinstance(given, Mapping):
+        raise ValueError(f"class_weight={given!r} is not known; give 'balanced', or a dict from class to weight")
+    unknown = set(given) - set(classes.tolist())
+    if unknown:
+        raise ValueError(
+            f"class_weight names {unknown.pop()!r}, which is not a class; the classes are {classes.tolist()}"
+        )
+    return _rounded(np.array([positive("class_weight", given.get(label, 1.0)) for label in classes.tolist()]))
+
+
+def _rounded(class_weight: np.ndarray) -> np.ndarray:
+    mantissa, exponent = np.frexp(class_weight)
+    return np.ldexp(np.rint(np.ldexp(mantissa, CLASS_WEIGHT_BITS)), exponent - CLASS_WEIGHT_BITS)
+
+
+def times(weight: np.ndarray | None, class_weight: np.ndarray | None, position: np.ndarray) -> np.ndarray | None:
+    if class_weight is None:
+        return weight
+    return class_weight[position] if weight is None else weight * class_weight[position]
+
+
+def spread_of(targets: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    """The standard deviation of each target; 1 for a constant one."""
+    centre = np.array([exact_mean(target, weight) for target in targets.T])
+    variance = np.array([exact_mean(deviation**2, weight) for deviation in (targets - centre).T])
+    return np.where(variance > 1e-24 * centre**2, np.sqrt(variance), 1.0)

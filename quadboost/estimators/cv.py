@@ -1,0 +1,492 @@
+"""Estimators that choose their penalty, its strength and the number of rounds by cross-validation."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.metrics import get_scorer
+from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, check_cv
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
+
+from ..boosting.booster import Boosted
+from ..choosing.folds import Fold, Folds, Split
+from ..choosing.plots import plot_surface
+from ..choosing.search import Candidate, Judge, Table, check_strengths, cross_validate, strengths_of
+from ..common.checks import at_least, one_of
+from ..common.progress import steps_of
+from ..data.examples import Examples, class_weights, examples_of, labels_of, one_vs_rest, real_targets, spread_of, times
+from ..data.frames import FrameSchema
+from ..data.rows import Rows
+from ..fitting.training import Options, Trained
+from ..model.ensemble import Ensemble
+from ..moments.moments import DEFAULT_CACHE_BYTES, Moments
+from .plain import QuadBoostClassifier, QuadBoostRegressor, _make_ensemble, _Prepared, _QuadBoost
+
+if TYPE_CHECKING:
+    from typing_extensions import Self  # in typing from Python 3.11 on
+
+PENALTIES = ("l1", "l2", "linf", None)
+ROUNDS_TO_JUDGE = 50  # numbers of rounds to try where each must be scored by itself
+
+SEARCH_PARAMETERS = """penalty : {"l1", "l2", "linf", None} or a list of these
+    reg_lambda : int, list of floats, or dict from penalty to these
+        Strengths of l1 and l2 penalties to try. A whole number: so many, evenly on a log scale below the largest
+        useful one, which depends on the data.
+    alpha_max : int or list of floats
+        The same for linf.
+    rounds : None, int or list of ints
+        Numbers of rounds to try. None: every one up to `max_rounds` where `scoring` is "risk", else 50 of them; a whole
+        number: so many, evenly on a log scale.
+    cv : int, splitter, or iterable of (train, test) row numbers
+        A whole number: so many folds, stratified by class for a classifier and never dividing a group, in the order
+        of the rows as always in scikit-learn.
+    scoring : "risk", "error", the name of a scikit-learn scorer, or a callable(estimator, X, y)
+        "risk" is the mean squared residual, from the moments of the rows held out, and costs next to nothing;
+        "error" (labels only) is the share of wrong labels. Both are weighted as the rows are, and less is better.
+        Of a scorer more is better.
+    one_standard_error : bool
+        Choose the strongest penalty (then the fewest rounds) whose mean score is at most one standard error worse
+        than the best one.
+    thresholds_per_fold : bool
+        Take the thresholds of each fold from its training rows alone, instead of once from all rows. Thresholds know
+        nothing of the targets, but a strict estimate of the error wants this; it takes longer."""
+
+SEARCH_ATTRIBUTES = """cv_results_ : dict of arrays, one entry per candidate and number of rounds; ready for a frame
+        param_penalty, param_reg_lambda, param_alpha_max, param_max_rounds, mean_test_score, std_test_score,
+        standard_error, rank_test_score and, for each split, split0_test_score and so on.
+    best_index_ : int
+        Where in `cv_results_` the choice is.
+    best_params_ : dict
+        The choice, as parameters of the plain estimator.
+    best_score_ : float
+        Its mean score.
+    best_estimator_ : estimator
+        The plain estimator with these parameters, fitted to all rows. Its attributes are also here."""
+
+
+class _Problem(NamedTuple):
+    """What is to be learnt, and the splits to judge by."""
+
+    given: Examples  # with targets as the rounds want them
+    y: np.ndarray  # of all rows of X, as the user gave it
+    sample_weight: np.ndarray | None  # of all rows of X
+    splits: list[Split]
+    classes: np.ndarray | None
+    one_output: bool
+    target_scale: np.ndarray
+
+
+class _Search(_QuadBoost):
+    """What both estimators share."""
+
+    _plain: type[_QuadBoost]  # the estimator without a search
+
+    def plot(self, penalty: str | None = "chosen", ax: Any = None) -> Any:
+        """Draw the mean score over strengths and rounds, for the chosen penalty or another one that was tried.
+
+        Needs matplotlib.
+        """
+        check_is_fitted(self)
+        one_of("penalty", penalty, ["chosen", *_penalties(self.penalty)])
+        chosen = self.best_params_["penalty"] if penalty == "chosen" else penalty
+        return plot_surface(self.cv_results_, chosen, self.best_params_, ax)
+
+    def _estimator(self, **chosen: Any) -> _QuadBoost:
+        """The plain estimator: its parameters are those that it has in common with this one, and the chosen ones."""
+        own = self.get_params(deep=False)
+        common = set(self._plain._get_param_names()) & set(own) - {"penalty", "reg_lambda", "alpha_max"}
+        return self._plain(**{name: own[name] for name in common} | chosen)
+
+    def _check(self) -> Options:
+        """Check all parameters; the options are those of every fit."""
+        for name in _penalties(self.penalty):
+            one_of("penalty", name, PENALTIES)
+        for name, given in self._strengths().items():
+            check_strengths("alpha_max" if name == "linf" else "reg_lambda", given)
+        for name in ("one_standard_error", "thresholds_per_fold"):
+            one_of(name, getattr(self, name), (True, False))
+        if not callable(self.scoring) and not isinstance(self.scoring, str):
+            raise ValueError(f"scoring={self.scoring!r} must be 'risk', 'error', the name of a scorer, or a callable")
+        if not callable(self.scoring) and self.scoring not in ("risk", "error"):
+            get_scorer(self.scoring)  # its error names all scorers
+        if self.scoring == "error" and not is_classifier(self):
+            raise ValueError("scoring='error' counts wrong labels; for a regression use 'risk' or a scorer")
+        options = self._estimator(penalty=None)._options()
+        rounds = self._rounds()
+        most = options.schedule.max_rounds if rounds is None else int(rounds[-1])
+        return replace(options, schedule=replace(options.schedule, max_rounds=most))
+
+    def _strengths(self) -> dict[str, Any]:
+        """What was given for each penalty that has a strength."""
+        lambdas = (
+            self.reg_lambda if isinstance(self.reg_lambda, Mapping) else dict.fromkeys(("l1", "l2"), self.reg_lambda)
+        )
+        for name in lambdas:
+            if name not in ("l1", "l2"):
+                raise ValueError(f"reg_lambda has values for {name!r}; it may have them for 'l1' and 'l2'")
+        given = {**lambdas, "linf": self.alpha_max}
+        for name in _penalties(self.penalty):
+            if name is not None and name not in given:
+                raise ValueError(f"reg_lambda has no values for {name!r}; it has them for {list(lambdas)}")
+        return {name: given[name] for name in _penalties(self.penalty) if name is not None}
+
+    def _rounds(self) -> np.ndarray | None:
+        """The numbers of rounds to try; None: every one."""
+        given = self.rounds
+        if given is None and self.scoring == "risk":
+            return None
+        if given is None or isinstance(given, Integral):
+            count = ROUNDS_TO_JUDGE if given is None else at_least("rounds", given, 1)
+            most = at_least("max_rounds", self.max_rounds, 1)
+            return np.unique(np.geomspace(most, 1, count).round().astype(np.int64))
+        values = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else []
+        if not values:
+            raise ValueError(f"rounds={given!r} must be None, a whole number (how many to try) or a list of numbers")
+        return np.unique([at_least("a value of rounds", value, 1) for value in values])
+
+    def _candidates(self, moments: Moments) -> list[Candidate]:
+        strengths = self._strengths()
+        return [
+            Candidate(name, float(value))
+            for name in _penalties(self.penalty)
+            for value in (
+                [np.nan] if name is None else strengths_of(name, strengths[name], moments, self.fit_intercept)
+            )
+        ]
+
+    def _splits(self, X: Any, y: np.ndarray, kept: np.ndarray | None, groups: Any) -> list[Split]:
+        """The splits, in numbers of the rows that are kept."""
+        cv = self.cv
+        if isinstance(cv, Integral):
+            at_least("cv", cv, 2)
+        if isinstance(cv, type):
+            raise ValueError(f"cv={cv.__name__} is a class; give an object of it, such as {cv.__name__}()")
+        if groups is not None:
+            groups = column_or_1d(groups)
+            check_consistent_length(y, groups)
+            if isinstance(cv, Integral):
+                cv = StratifiedGroupKFold(cv) if is_classifier(self) else GroupKFold(cv)
+        all_splits: Iterable[Any]
+        if isinstance(cv, Iterable):
+            all_splits = cv
+            number = np.arange(len(y)) if kept is None else np.where(kept, np.cumsum(kept) - 1, -1)
+        else:  # rows of weight 0 are no rows: a splitter does not see them
+            rows = np.arange(len(y)) if kept is None else np.flatnonzero(kept)
+            number, X, y = np.arange(len(rows)), X if len(rows) == len(y) else _safe_indexing(X, rows), y[rows]
+            groups = None if groups is None else groups[rows]
+            all_splits = check_cv(cv, y, classifier=is_classifier(self)).split(X, y, groups)
+        splits: list[Split] = []
+        for given in all_splits:
+            name = f"split {len(splits)} of cv"
+            try:
+                train, held_out = (number[rows] for rows in given)
+            except (ValueError, IndexError, TypeError):
+                raise ValueError(
+                    f"{name} must be two arrays of row numbers below {len(number)}, those to train on and the others"
+                ) from None
+            split = Split(train[train >= 0], held_out[held_out >= 0])
+            if not len(split.train) or not len(split.held_out):
+                raise ValueError(f"{name} has no row to train on, or none to judge by")
+            splits.append(split)
+        if not splits:
+            raise ValueError("cv gives no split; give a whole number of folds, such as 5")
+        return splits
+
+    def _fit_search(self, problem: _Problem, options: Options) -> None:
+        """Score all candidates, choose, and fit the choice to all rows."""
+        start = time.monotonic()
+        self._refit(problem, self._search(problem, options))
+        self.ensemble_.info["seconds"] = time.monotonic() - start
+
+    def _search(self, problem: _Problem, options: Options) -> _Prepared:
+        """Score all candidates and choose."""
+        schema = self._schema(problem.given)
+        rows = problem.given.rows(schema, type(self).__name__, problem.target_scale)
+        folds = Folds(
+            rows,
+            problem.splits,
+            options,
+            n_levels={f: len(levels) for f, levels in schema.categories.items()},
+            thresholds_per_fold=self.thresholds_per_fold,
+        )
+        candidates = self._candidates(folds.total)
+        with steps_of(self.verbose, len(candidates) * len(problem.splits), "run") as tell:
+            table = cross_validate(folds, candidates, self._rounds(), self._judge(problem, rows, schema), tell)
+        greater_is_better = self.scoring not in ("risk", "error")
+        row = table.choose(greater_is_better=greater_is_better, one_standard_error=self.one_standard_error)
+        self.cv_results_ = _results(table, greater_is_better)
+        self.best_index_ = row
+        self.best_score_ = float(table.mean[row])
+        self.best_params_ = _parameters(candidates[table.candidate[row]], int(table.rounds[row]))
+        return _Prepared(schema, rows, folds.stumps, folds.of_all_rows())
+
+    def _judge(self, problem: _Problem, rows: Rows, schema: FrameSchema) -> Judge | None:
+        if self.scoring == "risk":
+            return None
+
+        def ensemble(fold: Fold, runs: Sequence[Boosted]) -> Ensemble:
+            trained = Trained(fold.stumps, list(runs), [], np.empty(0))
+            return _make_ensemble(trained, schema, problem.classes, problem.one_output, problem.target_scale, {})
+
+        kept = problem.given.kept
+        original = np.arange(len(problem.y)) if kept is None else np.flatnonzero(kept)
+        if self.scoring == "error":
+            labels = problem.y[original]
+
+            def error(fold: Fold, runs: Sequence[Boosted]) -> float:
+                found = ensemble(fold, runs)
+                wrong = found._label(found._score(rows.X[fold.rows], 1)) != labels[fold.rows]
+                return float(np.average(wrong, weights=None if rows.weight is None else rows.weight[fold.rows]))
+
+            return error
+
+        scorer = self.scoring if callable(self.scoring) else get_scorer(self.scoring)
+        weight = problem.sample_weight if _takes_weights(scorer) else None
+
+        def score(fold: Fold, runs: Sequence[Boosted]) -> float:
+            estimator = self._estimator(penalty=None, n_jobs=1)
+            estimator.ensemble_ = ensemble(fold, runs)
+            estimator.n_features_in_ = schema.n_features
+            if problem.classes is not None:
+                estimator.classes_ = problem.classes
+            own = original[fold.rows]
+            weighted = {} if weight is None else {"sample_weight": weight[own]}
+            return float(scorer(estimator, _safe_indexing(problem.given.X, own), problem.y[own], **weighted))
+
+        return score
+
+    def _refit(self, problem: _Problem, prepared: _Prepared) -> None:
+        """Fit the chosen estimator to all rows, and take over what it has learnt."""
+        best: Any = self._estimator(**self.best_params_)
+        best._fit(
+            problem.given,
+            None,
+            options=best._options(),
+            classes=problem.classes,
+            one_output=problem.one_output,
+            target_scale=problem.target_scale,
+            prepared=prepared,
+        )
+        if problem.classes is not None:
+            best.classes_ = problem.classes
+        best.ensemble_.info["estimator"] = type(self).__name__
+        best.ensemble_.info["cross_validation"] = {
+            "scoring": self.scoring if isinstance(self.scoring, str) else _name_of(self.scoring),
+            "score": self.best_score_,
+            "splits": sum(name.startswith("split") for name in self.cv_results_),
+            "candidates": len(self.cv_results_["mean_test_score"]),
+            "chosen": self.best_params_,
+        }
+        self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
+        for name in vars(best).keys() - best.get_params(deep=False).keys():
+            setattr(self, name, vars(best)[name])
+        self.best_estimator_ = best
+
+
+def _penalties(given: Any) -> list[Any]:
+    penalties = list(given) if isinstance(given, list | tuple) else [given]
+    if not penalties or len(set(map(repr, penalties))) < len(penalties):
+        raise ValueError(f"penalty={given!r} must name at least one penalty, and none twice")
+    return penalties
+
+
+def _name_of(scorer: Any) -> str:
+    """What a model may tell of a scorer: nothing that differs from run to run."""
+    return str(getattr(scorer, "__name__", type(scorer).__name__))
+
+
+def _takes_weights(scorer: Any) -> bool:
+    """Whether a scorer, and the metric that it calls if it tells which, know of weights."""
+    functions = [scorer, getattr(scorer, "_score_func", scorer)]
+    return all("sample_weight" in inspect.signature(function).parameters for function in functions)
+
+
+def _parameters(candidate: Candidate, rounds: int) -> dict[str, Any]:
+    """A candidate as parameters of the plain estimator."""
+    parameters: dict[str, Any] = {"penalty": candidate.penalty, "max_rounds": rounds}
+    if candidate.penalty is not None:
+        parameters["alpha_max" if candidate.penalty == "linf" else "reg_lambda"] = candidate.strength
+    return parameters
+
+
+def _results(table: Table, greater_is_better: bool) -> dict[str, np.ndarray]:
+    def column(values: list[Any], dtype: Any = np.float64) -> np.ndarray:
+        return np.array(values, dtype=dtype)[table.candidate]
+
+    loss = np.nan_to_num(-table.mean if greater_is_better else table.mean, nan=np.inf)
+    return {
+        "param_penalty": column([candidate.penalty for candidate in table.candidates], object),
+        "param_reg_lambda": column([candidate.reg_lambda for candidate in table.candidates]),
+        "param_alpha_max": column([candidate.alpha_max for candidate in table.candidates]),
+        "param_max_rounds": table.rounds,
+        "mean_test_score": table.mean,
+        "std_test_score": table.score.std(axis=1),
+        "standard_error": table.standard_error,
+        "rank_test_score": np.searchsorted(np.sort(loss), loss) + 1,
+        **{f"split{number}_test_score": score for number, score in enumerate(table.score.T)},
+    }
+
+
+class QuadBoostClassifierCV(_Search, QuadBoostClassifier):
+    __doc__ = f"""`QuadBoostClassifier` that chooses its penalty and number of rounds by cross-validation.
+
+    The Gram columns of a fold are those of all rows less those of the rows held out, all penalties share them, and one
+    run gives every number of rounds: a whole grid costs far less than to fit each candidate to each fold.
+
+    Parameters
+    ----------
+    {SEARCH_PARAMETERS}
+    mode, max_rounds, thresholds, spacing, fit_intercept, reweight_every, reweight_sweeps, tol, cache_bytes, \
+    categorical_features, min_category_count, class_weight, n_jobs, verbose
+        As in `QuadBoostClassifier`.
+
+    Attributes
+    ----------
+    {SEARCH_ATTRIBUTES}
+    """
+
+    _plain = QuadBoostClassifier
+
+    def __init__(
+        self,
+        penalty: Any = "l1",
+        *,
+        reg_lambda: Any = 10,
+        alpha_max: Any = 10,
+        rounds: Any = None,
+        cv: Any = 5,
+        scoring: Any = "risk",
+        one_standard_error: bool = False,
+        thresholds_per_fold: bool = False,
+        mode: str = "corrective",
+        max_rounds: int = 1_000,
+        thresholds: int | str = 255,
+        spacing: str = "quantile",
+        fit_intercept: bool = True,
+        reweight_every: int | None = None,
+        reweight_sweeps: int | str = 1,
+        tol: float = 1e-7,
+        cache_bytes: int = DEFAULT_CACHE_BYTES,
+        categorical_features: Any = "auto",
+        min_category_count: int = 5,
+        class_weight: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self._set_parameters(locals())
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:  # type: ignore[override]
+        """Choose, and learn from all rows with the choice.
+
+        Parameters
+        ----------
+        X : array, list of rows, pandas or polars frame, or pyarrow table, of shape (m, d)
+        y : array of shape (m,)
+            Labels.
+        sample_weight : array of shape (m,), optional
+        groups : array of shape (m,), optional
+            For the splitter: rows of a group stay together.
+        """
+        options = self._check()
+        labels = labels_of(y)
+        given = examples_of(X, labels, sample_weight)
+        classes, position = np.unique(given.y, return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError(
+                f"the labels hold only one class, {classes.tolist()[0]!r}; a classifier needs at least two classes"
+            )
+        class_weight = class_weights(self.class_weight, classes, position, given.weight)
+        targets = one_vs_rest(position, classes)
+        problem = _Problem(
+            given=given._replace(y=targets, weight=times(given.weight, class_weight, position)),
+            y=labels,
+            sample_weight=given.all_weights(),
+            splits=self._splits(given.X, labels, given.kept, groups),
+            classes=classes,
+            one_output=len(classes) == 2,
+            target_scale=np.ones(targets.shape[1]),
+        )
+        self._fit_search(problem, options)
+        return self
+
+
+class QuadBoostRegressorCV(_Search, QuadBoostRegressor):
+    __doc__ = f"""`QuadBoostRegressor` that chooses its penalty and number of rounds by cross-validation.
+
+    Parameters
+    ----------
+    {SEARCH_PARAMETERS}
+    mode, max_rounds, thresholds, spacing, fit_intercept, reweight_every, reweight_sweeps, tol, cache_bytes, \
+    categorical_features, min_category_count, standardize, n_jobs, verbose
+        As in `QuadBoostRegressor`. With `standardize`, "risk" is in units of each target's variance.
+
+    Attributes
+    ----------
+    {SEARCH_ATTRIBUTES}
+    """
+
+    _plain = QuadBoostRegressor
+
+    def __init__(
+        self,
+        penalty: Any = "l1",
+        *,
+        reg_lambda: Any = 10,
+        alpha_max: Any = 10,
+        rounds: Any = None,
+        cv: Any = 5,
+        scoring: Any = "risk",
+        one_standard_error: bool = False,
+        thresholds_per_fold: bool = False,
+        mode: str = "corrective",
+        max_rounds: int = 1_000,
+        thresholds: int | str = 255,
+        spacing: str = "quantile",
+        fit_intercept: bool = True,
+        reweight_every: int | None = None,
+        reweight_sweeps: int | str = 1,
+        tol: float = 1e-7,
+        cache_bytes: int = DEFAULT_CACHE_BYTES,
+        categorical_features: Any = "auto",
+        min_category_count: int = 5,
+        standardize: bool = False,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self._set_parameters(locals())
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:  # type: ignore[override]
+        """Choose, and learn from all rows with the choice.
+
+        Parameters
+        ----------
+        X : array, list of rows, pandas or polars frame, or pyarrow table, of shape (m, d)
+        y : array of shape (m,) or (m, n_outputs)
+        sample_weight : array of shape (m,), optional
+        groups : array of shape (m,), optional
+            For the splitter: rows of a group stay together.
+        """
+        options = self._check()
+        targets = real_targets(y)
+        given = examples_of(X, targets, sample_weight)
+        given = given._replace(y=given.y.reshape(len(given.y), -1))
+        n_outputs = given.y.shape[1]
+        problem = _Problem(
+            given=given,
+            y=targets,
+            sample_weight=given.all_weights(),
+            splits=self._splits(given.X, targets, given.kept, groups),
+            classes=None,
+            one_output=targets.ndim == 1,
+            target_scale=spread_of(given.y, given.weight) if self.standardize else np.ones(n_outputs),
+        )
+        self._fit_search(problem, options)
+        return self

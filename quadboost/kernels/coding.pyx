@@ -1,0 +1,196 @@
+"""Kernels that cut features into bins and code rows by them.
+
+A feature with k cuts has k + 1 value bins and one more for missing values. Python allocates, the kernels fill;
+arguments are marked IN / OUT. Kernels trust what they are given (the callers check) and hold no policy.
+"""
+from cython.parallel cimport prange
+from libc.math cimport ceil
+from libc.stdint cimport int32_t, int64_t, uint32_t
+
+from quadboost.kernels.bins cimport ROWS_OF_BLOCK, BucketRule, bins_of, copy_doubles, copy_floats
+from quadboost.kernels.types cimport PREFETCH, code_t, real_t
+
+
+def copy_columns(
+    const real_t[:, :] X,            # IN  (m, d), any strides
+    Py_ssize_t first,
+    real_t[:, ::1] out,              # OUT (n, m) columns first .. first + n
+):
+    """Columns of X, one after the other."""
+    cdef Py_ssize_t start = 0, last, r, k, m = X.shape[0], n = out.shape[0]
+    with nogil:
+        while start < m:  # a few rows at a time: those of the first column are still at hand for the others
+            last = min(m, start + 64)
+            for r in range(last, min(m, last + 64)):
+                PREFETCH(&X[r, first])
+                PREFETCH(&X[r, first + n - 1])
+            for k in range(n):
+                for r in range(start, last):
+                    out[k, r] = X[r, first + k]
+            start = last
+
+
+def distinct_runs(
+    const real_t[::1] values,        # IN  (n) ascending
+    int64_t[::1] before,             # OUT (n + 1) how many values come before each distinct one, and in all
+):
+    """How many distinct values there are."""
+    cdef Py_ssize_t i, k = 0, n = values.shape[0]
+    with nogil:
+        before[0] = 0
+        for i in range(1, n):
+            before[k + 1] = i  # without a branch: overwritten until the value changes
+            k += values[i] != values[i - 1]
+        before[k + 1] = n
+    return k + 1
+
+
+cdef inline Py_ssize_t _first_at_least(const int64_t[::1] values, int64_t wanted) noexcept nogil:
+    """The first place of an ascending array whose value is not below the wanted one."""
+    cdef Py_ssize_t low = 0, high = values.shape[0], middle
+    while low < high:
+        middle = (low + high) >> 1
+        if values[middle] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+cdef inline Py_ssize_t _value_at(const int64_t[::1] before, int64_t mass) noexcept nogil:
+    """The first value before which there is at least that mass. No value has a mass below 1."""
+    if 0 <= mass < before.shape[0] and before[mass] == mass:  # all up to there have a mass of 1
+        return mass
+    return _first_at_least(before, mass)
+
+
+cdef Py_ssize_t _furthest_end(
+    const int64_t[::1] before, const int64_t[::1] alone, Py_ssize_t first, int64_t most
+) noexcept nogil:
+    """Where a bin that begins at value `first` must end: at a value that stands alone, or when it has `most` mass."""
+    cdef Py_ssize_t a = _first_at_least(alone, first), end
+    if a < alone.shape[0] and alone[a] == first:
+        return first + 1
+    end = _value_at(before, before[first] + most + 1) - 1
+    if a < alone.shape[0]:
+        end = min(end, <Py_ssize_t> alone[a])
+    return max(end, first + 1)
+
+
+cdef Py_ssize_t _furthest_begin(
+    const int64_t[::1] before, const int64_t[::1] alone, Py_ssize_t end, int64_t most
+) noexcept nogil:
+    """Where a bin that ends before value `end` must begin."""
+    cdef Py_ssize_t a = _first_at_least(alone, end) - 1, begin
+    if a >= 0 and alone[a] == end - 1:
+        return end - 1
+    begin = _value_at(before, before[end] - most)
+    if a >= 0:
+        begin = max(begin, <Py_ssize_t> alone[a] + 1)
+    return min(begin, end - 1)
+
+
+cdef bint _fits(const int64_t[::1] before, const int64_t[::1] alone, Py_ssize_t n_bins, int64_t most) noexcept nogil:
+    """Whether n_bins are enough when no bin of several values may have more than `most` mass."""
+    cdef Py_ssize_t first = 0, n = before.shape[0] - 1, used = 0
+    while first < n and used <= n_bins:
+        first = _furthest_end(before, alone, first, most)
+        used += 1
+    return used <= n_bins
+
+
+cdef int64_t _least_most(
+    const int64_t[::1] before, const int64_t[::1] alone, Py_ssize_t n_bins, int64_t fair
+) noexcept nogil:
+    """The smallest mass that fits; usually it is near the fair share of a bin."""
+    cdef int64_t low = 0, high = fair, step = 1, middle
+    while not _fits(before, alone, n_bins, high):
+        low = high + 1
+        high += step
+        step *= 2
+    step = 1
+    while high - step >= low and _fits(before, alone, n_bins, high - step):
+        high -= step
+        step *= 2
+    low = max(low, high - step + 1)
+    while low < high:
+        middle = low + (high - low) // 2
+        if _fits(before, alone, n_bins, middle):
+            high = middle
+        else:
+            low = middle + 1
+    return high
+
+
+def quantile_cuts(
+    const int64_t[::1] before,       # IN  (n + 1) mass of the values before each value
+    const int64_t[::1] alone,        # IN  values that have a bin of their own; n_bins must suffice for that
+    Py_ssize_t n_bins,
+    int64_t[::1] latest,             # scratch (n_bins + 1)
+    int64_t[::1] out,                # OUT (n_bins) one past the last value of each bin
+):
+    """Divide values into bins of nearly equal mass; returns how many bins.
+
+    No bin of several values is heavier than it must be; within that, each takes its fair share of what is left.
+    """
+    cdef Py_ssize_t n = before.shape[0] - 1, first, end, b = 0, used = 0, a = 0, shared = n_bins - alone.shape[0]
+    cdef int64_t most, mass = before[n]
+    cdef double fair
+    for first in range(alone.shape[0]):
+        mass -= before[alone[first] + 1] - before[alone[first]]
+    with nogil:
+        most = _least_most(before, alone, n_bins, mass // max(shared, 1))
+        latest[0] = n  # with b bins left, a bin must reach at least as far as latest[b]
+        for b in range(n_bins):
+            latest[b + 1] = _furthest_begin(before, alone, latest[b], most) if latest[b] > 0 else 0
+        first, b = 0, 0
+        while first < n:
+            end = _furthest_end(before, alone, first, most)
+            if a < alone.shape[0] and alone[a] == first:
+                a += 1
+            else:
+                fair = before[first] + <double> mass / shared if shared > 1 else before[n]
+                used = _value_at(before, <int64_t> ceil(fair))
+                if used - 1 > first and fair - before[used - 1] <= before[min(used, n)] - fair:
+                    used -= 1
+                end = min(end, max(used, <Py_ssize_t> latest[n_bins - b - 1], first + 1))
+                mass -= before[end] - before[first]
+                shared -= 1
+            out[b] = end
+            b += 1
+            first = end
+    return b
+
+
+cdef bint _code_block(
+    const real_t[:, :] X, const double[::1] cuts, const int32_t[::1] place, const BucketRule[::1] rule,
+    code_t[:, ::1] codes, Py_ssize_t first, Py_ssize_t last,
+) noexcept nogil:
+    cdef double x[ROWS_OF_BLOCK]
+    cdef int32_t bins[ROWS_OF_BLOCK]
+    cdef int32_t largest = 0
+    cdef Py_ssize_t f, r, n = last - first
+    for f in range(X.shape[1]):
+        if real_t is float:
+            copy_floats(<const char*> &X[first, f], X.strides[0], n, x)
+        else:
+            copy_doubles(<const char*> &X[first, f], X.strides[0], n, x)
+        bins_of(x, n, &rule[f], &cuts[0], &place[0], bins)
+        for r in range(n):
+            largest = bins[r] if bins[r] > largest else largest
+            codes[first + r, f] = <code_t> bins[r]
+    return <uint32_t> largest > <uint32_t> (<code_t> -1)
+
+
+def code_rows(
+    const real_t[:, :] X,            # IN  (m, d), any strides
+    const double[::1] cuts, const int32_t[::1] place, const BucketRule[::1] rule,   # IN  a `BinIndex` of bins.py
+    code_t[:, ::1] codes,            # OUT (m, d)
+    Py_ssize_t first, Py_ssize_t last, int n_threads,
+):
+    """Write the bin of every value of the rows first..last; false if one was too large for the type of code."""
+    cdef Py_ssize_t b, step = ROWS_OF_BLOCK, n_blocks = (last - first + step - 1) // step
+    cdef int n_overflows = 0
+    for b in prange(n_blocks, nogil=True, schedule="static", num_threads=n_threads):
+        n_overflows += _code_block(X, cuts, place, rule, codes, first + b * step, min(last, first + (b + 1) * step))
+    return n_overflows == 0

@@ -1,0 +1,158 @@
+/* The loops over voters in which the rounds spend their time. In C, for every instruction set and every
+ * kind of column; nothing is summed. */
+#ifndef QUADBOOST_ROUNDS_H
+#define QUADBOOST_ROUNDS_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "compiler.h"
+
+/* The objective as a function of one weight x is (eta + ridge) x^2 - 2 z x + 2 shrink |x|, within +-cap. */
+typedef struct {
+    double ridge, shrink, cap;
+} penalty_t;
+
+/* All voters. The anchor is the weight that an update of a voter would replace, and the slope is its edge less
+ * ridge times that: half of what the objective falls by for a first bit of weight, were there no shrink. */
+typedef struct {
+    double *slope;
+    const double *mean, *eta, *inverse, *anchor;
+} voters_t;
+
+/* By how much the objective falls when a voter is given its best weight. */
+ALWAYS_INLINE double decrease_by_rule(double slope, double eta, double inverse, double anchor, penalty_t by)
+{
+    double c = eta + by.ridge, z = slope + c * anchor;
+    double kept = z < by.shrink ? z : by.shrink;
+    double w = (z - (kept > -by.shrink ? kept : -by.shrink)) * inverse;
+    w = w < by.cap ? w : by.cap;
+    w = w > -by.cap ? w : -by.cap;
+    double d = w - anchor;
+    return d * (2 * slope - c * d) - 2 * by.shrink * (fabs(w) - fabs(anchor));
+}
+
+/* The same where nothing shrinks or caps the weight: the slope falls to zero in a straight line. */
+ALWAYS_INLINE double decrease_if_free(double slope, double eta, double inverse, double anchor, penalty_t by)
+{
+    (void)eta, (void)anchor, (void)by;
+    return slope * slope * inverse;
+}
+
+/* A column of the Gram matrix: sums over rows, or over all rows and those to leave out. */
+typedef struct {
+    const void *all, *less; /* less: may be NULL */
+    int counts;             /* whether these are whole numbers: int32_t, else double */
+    int less_bytes;         /* of a number to subtract: counts may be int16_t there */
+} column_t;
+
+/* The largest decrease that a voter offers, and the first one that does. */
+typedef struct {
+    double decrease;
+    ptrdiff_t voter;
+} offer_t;
+
+#define LANES 32 /* running maxima: compilers find vectors in so many, and not in one */
+#define AHEAD 512 /* voters by which a column, often not in the processor's cache, is fetched before it is needed */
+#define SOON(NUMBER) ((const char *)((uintptr_t)(NUMBER) + AHEAD * sizeof(*(NUMBER)))) /* may be past the end */
+
+#define FOLD(X, HALF, BEFORE)                                                                                       \
+    for (int k = 0; k < HALF; k++)                                                                                  \
+        X[k] = X[k] BEFORE X[k + HALF] ? X[k] : X[k + HALF];
+#define FIRST_OF(X, BEFORE) FOLD(X, 16, BEFORE) FOLD(X, 8, BEFORE) FOLD(X, 4, BEFORE) FOLD(X, 2, BEFORE) FOLD(X, 1, BEFORE)
+
+/* Move the slopes of voters first..last - 1 after one weight moved, and return the best offer that one of them now makes.
+ * Which one it is cannot be foreseen: nothing branches on it, and choices are made by masks. */
+#define DEFINE_RATE(NAME, ALL, LESS, SUM, DECREASE)                                                                 \
+    FOR_EVERY_MACHINE static offer_t NAME(                                                                          \
+        voters_t of, column_t column, double p, double q, penalty_t by, ptrdiff_t first, ptrdiff_t last)            \
+    {                                                                                                               \
+        const ALL *restrict all = (const ALL *)column.all;                                                          \
+        const LESS *restrict less = (const LESS *)(column.less == NULL ? column.all : column.less);                 \
+        double *restrict slope = of.slope;                                                                          \
+        const double *restrict mean = of.mean, *restrict eta = of.eta;                                              \
+        const double *restrict inverse = of.inverse, *restrict anchor = of.anchor;                                  \
+        double top[LANES], most[LANES];                                                                             \
+        int64_t at[LANES], i = first;                                                                               \
+        (void)less;                                                                                                 \
+        for (int k = 0; k < LANES; k++)                                                                             \
+            top[k] = -1, at[k] = first;                                                                             \
+        for (; i + LANES <= last; i += LANES) {                                                                     \
+            PREFETCH(SOON(all + i));                                                                                \
+            PREFETCH(SOON(less + i));                                                                               \
+            for (int k = 0; k < LANES; k++) {                                                                       \
+                slope[i + k] -= p * (double)(SUM(i + k)) - q * mean[i + k];                                         \
+                double offer = DECREASE(slope[i + k], eta[i + k], inverse[i + k], anchor[i + k], by);               \
+                int64_t is_more = -(int64_t)(offer > top[k]);                                                       \
+                at[k] = (i & is_more) | (at[k] & ~is_more);                                                         \
+                top[k] = offer > top[k] ? offer : top[k];                                                           \
+            }                                                                                                       \
+        }                                                                                                           \
+        for (int k = 0; k < LANES; k++)                                                                             \
+            most[k] = top[k];                                                                                       \
+        FIRST_OF(most, >)                                                                                           \
+        for (int k = 0; k < LANES; k++)                                                                             \
+            at[k] = (at[k] + k) | (-(int64_t)(top[k] < most[0]) & INT64_MAX);                                       \
+        FIRST_OF(at, <)                                                                                             \
+        offer_t best = {most[0], (ptrdiff_t)at[0]};                                                                 \
+        for (; i < last; i++) {                                                                                     \
+            slope[i] -= p * (double)(SUM(i)) - q * mean[i];                                                         \
+            double offer = DECREASE(slope[i], eta[i], inverse[i], anchor[i], by);                                   \
+            best.voter = offer > best.decrease ? (ptrdiff_t)i : best.voter;                                         \
+            best.decrease = offer > best.decrease ? offer : best.decrease;                                          \
+        }                                                                                                           \
+        return best;                                                                                                \
+    }
+
+/* Move the edges, and no more. */
+#define DEFINE_MOVE(NAME, ALL, LESS, SUM)                                                                           \
+    FOR_EVERY_MACHINE static void NAME(                                                                             \
+        double *restrict edge, const double *restrict mean, column_t column, double p, double q, ptrdiff_t n)       \
+    {                                                                                                               \
+        const ALL *restrict all = (const ALL *)column.all;                                                          \
+        const LESS *restrict less = (const LESS *)(column.less == NULL ? column.all : column.less);                 \
+        (void)less;                                                                                                 \
+        for (ptrdiff_t i = 0; i < n; i++)                                                                           \
+            edge[i] -= p * (double)(SUM(i)) - q * mean[i];                                                          \
+    }
+
+#define SUM_OF_ALL(i) all[i]
+#define SUM_OF_OTHERS(i) all[i] - less[i]
+
+#define DEFINE_LOOPS(COLUMN, ALL, LESS, SUM)                                                                        \
+    DEFINE_RATE(rate_by_rule_##COLUMN, ALL, LESS, SUM, decrease_by_rule)                                            \
+    DEFINE_RATE(rate_if_free_##COLUMN, ALL, LESS, SUM, decrease_if_free)                                            \
+    DEFINE_MOVE(move_##COLUMN, ALL, LESS, SUM)
+
+DEFINE_LOOPS(counts, int32_t, int32_t, SUM_OF_ALL)
+DEFINE_LOOPS(sums, double, double, SUM_OF_ALL)
+DEFINE_LOOPS(counts_less_shorts, int32_t, int16_t, SUM_OF_OTHERS)
+DEFINE_LOOPS(counts_less_counts, int32_t, int32_t, SUM_OF_OTHERS)
+DEFINE_LOOPS(sums_less_sums, double, double, SUM_OF_OTHERS)
+
+/* The loop for a column, called. */
+#define BY_COLUMN(LOOP, ...)                                                                                        \
+    (column.less == NULL ? column.counts ? LOOP##_counts(__VA_ARGS__) : LOOP##_sums(__VA_ARGS__)                    \
+     : !column.counts    ? LOOP##_sums_less_sums(__VA_ARGS__)                                                       \
+     : column.less_bytes == sizeof(int16_t) ? LOOP##_counts_less_shorts(__VA_ARGS__)                                \
+                                            : LOOP##_counts_less_counts(__VA_ARGS__))
+
+static int is_free(penalty_t by)
+{
+    return by.shrink == 0 && by.cap == INFINITY;
+}
+
+static offer_t move_and_rate(
+    voters_t of, column_t column, double p, double q, penalty_t by, ptrdiff_t first, ptrdiff_t last)
+{
+    return is_free(by) ? BY_COLUMN(rate_if_free, of, column, p, q, by, first, last)
+                       : BY_COLUMN(rate_by_rule, of, column, p, q, by, first, last);
+}
+
+static void move(double *edge, const double *mean, column_t column, double p, double q, ptrdiff_t n)
+{
+    BY_COLUMN(move, edge, mean, column, p, q, n);
+}
+
+#endif

@@ -1,0 +1,295 @@
+"""The fitted model: voters and weights as plain arrays, scored as one step function per feature.
+
+Needs numpy only, so that a service can load and predict without what training needs.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..common.threads import resolve_threads
+from ..data.frames import FrameSchema, to_matrix
+from ..kernels.scores import StepFunctions
+from ..voters.bins import bin_index, starts
+from ..voters.kinds import MISSING, check_voters, step_values
+
+FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
+LARGEST = np.finfo(np.float64).max
+DERIVED = ("_shapes", "_steps", "_steps_of_values")
+CELLS_FOR_THREADS = 200_000  # rows times step functions, below which a second thread costs more than it brings
+
+
+class ShapeFunction(NamedTuple):
+    """What one feature adds to the score.
+
+    Attributes
+    ----------
+    feature : int
+    thresholds : array of shape (k,)
+        Of a categorical feature: empty.
+    levels : list of lists, or None
+        Of a categorical feature: the values that each level stands for.
+    values : array of shape (k + 1,) or (k + 1, n_outputs)
+        Below the first threshold, between two, above the last. Of a categorical feature: of each level, and
+        last of a level never seen.
+    missing : float or array of shape (n_outputs,)
+        Where the value is missing.
+    """
+
+    feature: int
+    thresholds: np.ndarray
+    levels: list[list[Any]] | None
+    values: np.ndarray
+    missing: np.ndarray
+
+
+class Ensemble:
+    """A weighted sum of stumps.
+
+    Attributes
+    ----------
+    feature : int32 array of shape (n,)
+    threshold : float64 array of shape (n,)
+        Of a level voter: the number of the level; of a missing voter: 0.
+    weight : float64 array of shape (n,), or (n, n_outputs)
+    intercept : float, or float64 array of shape (n_outputs,)
+    kind : uint8 array of shape (n,)
+        0: +1 where the feature is above the threshold, else -1; 1: +1 where it is of the level, else -1;
+        both 0 where it is missing; 2: +1 where it is missing, else -1.
+    n_features : int
+    classes : array or None
+        Labels; None for a regression.
+    feature_names : tuple of str, or None
+    categories : dict from feature to list of lists
+        The values that each level of a categorical feature stands for.
+    info : dict
+        Parameters, training size and time, figures; whatever JSON can hold.
+    """
+
+    def __init__(
+        self,
+        feature: np.ndarray,
+        threshold: np.ndarray,
+        weight: np.ndarray,
+        intercept: float | np.ndarray,
+        *,
+        kind: np.ndarray | None = None,
+        n_features: int,
+        classes: np.ndarray | None = None,
+        feature_names: Sequence[str] | None = None,
+        categories: Mapping[int, list[list[Any]]] | None = None,
+        info: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.feature = np.ascontiguousarray(feature, dtype=np.int32)
+        self.threshold = np.ascontiguousarray(threshold, dtype=np.float64)
+        self.weight = np.ascontiguousarray(weight, dtype=np.float64)
+        self.intercept = float(intercept) if self.weight.ndim == 1 else np.asarray(intercept, dtype=np.float64)
+        self.kind = np.zeros(len(self.feature), np.uint8) if kind is None else np.ascontiguousarray(kind, np.uint8)
+        self.classes = None if classes is None else np.asarray(classes)
+        self.info = dict(info or {})
+        self._check(int(n_features), feature_names, categories or {})
+        self._schema = FrameSchema(
+            n_features=int(n_features),
+            feature_names=None if feature_names is None else tuple(feature_names),
+            categories=dict(categories or {}),
+        )
+
+    def _check(self, n_features: int, names: Sequence[str] | None, categories: Mapping[int, list[list[Any]]]) -> None:
+        intercept = np.atleast_1d(self.intercept)
+        check_voters(self.feature, self.kind, self.threshold, self.weight, intercept, n_features, categories)
+        if intercept.shape != (self.n_outputs,):
+            raise ValueError(f"the intercept has shape {intercept.shape}; there are {self.n_outputs} outputs")
+        if self.classes is not None:
+            wanted = 2 if self.n_outputs == 1 else self.n_outputs
+            if len(self.classes) != wanted:
+                raise ValueError(f"there are {len(self.classes)} classes for {self.n_outputs} outputs, not {wanted}")
+        if names is not None and len(names) != n_features:
+            raise ValueError(f"there are {len(names)} feature_names for {n_features} features")
+
+    @property
+    def n_features(self) -> int:
+        return self._schema.n_features
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        return self._schema.feature_names
+
+    @property
+    def categories(self) -> dict[int, list[list[Any]]]:
+        return self._schema.categories
+
+    @property
+    def n_outputs(self) -> int:
+        return 1 if self.weight.ndim == 1 else self.weight.shape[1]
+
+    def __repr__(self) -> str:
+        what = "regression" if self.classes is None else f"{len(self.classes)} classes"
+        return f"<Ensemble: {len(self.feature)} voters on {self.n_features} features, {what}>"
+
+    def decision_function(self, X: Any, *, n_jobs: int | None = None) -> np.ndarray:
+        """The score of every row: shape (m,) for one output, else (m, n_outputs). A 1-d array is one row."""
+        return self._scores(X[None, :] if type(X) is np.ndarray and X.ndim == 1 else X, n_jobs)
+
+    def _scores(self, X: Any, n_jobs: int | None, owner: str = "this model") -> np.ndarray:
+        """Scores of whatever a user brings."""
+        steps = self._steps_of_values
+        if steps is not None and self._is_plain(X):
+            return self._sum(steps, X, n_jobs)
+        return self._score(to_matrix(X, self._schema, owner=owner), n_jobs)
+
+    def _is_plain(self, X: Any) -> bool:
+        """Whether X needs nothing done to it: the usual case in a service, where every microsecond counts."""
+        return (
+            type(X) is np.ndarray
+            and (X.dtype is FLOAT64 or X.dtype is FLOAT32 or X.dtype in (FLOAT64, FLOAT32))  # the quick answer first
+            and X.ndim == 2
+            and X.shape[1] == self._schema.n_features
+            and X.shape[0] > 0
+        )
+
+    def predict(self, X: Any, *, n_jobs: int | None = None) -> np.ndarray:
+        """The label of every row, or the score itself for a regression."""
+        return self._label(self.decision_function(X, n_jobs=n_jobs))
+
+    def predict_proba(self, X: Any, *, n_jobs: int | None = None) -> np.ndarray:
+        """The probability of every class, shape (m, n_classes)."""
+        return self._probability(self.decision_function(X, n_jobs=n_jobs))
+
+    def shape_functions(self) -> list[ShapeFunction]:
+        """What each feature with a voter adds to the score, as a step function."""
+        shapes = []
+        for feature, cuts, values in self._shapes:
+            if self.weight.ndim == 1:
+                values = values[:, 0]
+            levels = self.categories.get(feature)
+            if levels is None:
+                shapes.append(ShapeFunction(feature, cuts, None, values[:-1], values[-1]))
+            else:
+                shapes.append(ShapeFunction(feature, np.empty(0), levels, np.roll(values[:-1], -1, 0), values[-1]))
+        return shapes
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to an HDF5 file; the file appears whole or not at all."""
+        from .file import ModelRecord, write_model
+
+        write_model(path, ModelRecord.of(self))
+
+    def _score(self, X: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
+        """Scores of a real matrix in which categories are level numbers."""
+        return self._sum(self._steps, X, n_jobs)
+
+    def _sum(self, steps: StepFunctions, X: np.ndarray, n_jobs: int | None) -> np.ndarray:
+        n_threads = 1 if len(X) * steps.n_features < CELLS_FOR_THREADS else resolve_threads(n_jobs)
+        scores = steps.score(X if X.flags.aligned else X.copy(), n_threads)
+        return scores[:, 0] if self.weight.ndim == 1 else scores
+
+    def _label(self, scores: np.ndarray) -> np.ndarray:
+        if self.classes is None:
+            return scores
+        return self.classes[(scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)]
+
+    def _probability(self, scores: np.ndarray) -> np.ndarray:
+        if self.classes is None:
+            raise ValueError("a regression has no class probabilities; use predict")
+        if scores.ndim == 1:
+            second = np.clip((1.0 + scores) / 2.0, 0.0, 1.0)
+            # A score too small to show in 1 + score still decides the label, and so must show here.
+            second[(scores > 0) & (second <= 0.5)] = np.nextafter(0.5, 1.0)
+            return np.column_stack([1.0 - second, second])
+        share = np.maximum(1.0 + scores, 0.0)
+        hopeless = ~share.any(axis=1)
+        share[hopeless, scores[hopeless].argmax(axis=1)] = 1.0
+        share /= share.sum(axis=1, keepdims=True)
+        # As above: scores that differ too little to show still decide the label.
+        first, label = share.argmax(axis=1), scores.argmax(axis=1)
+        tied = np.flatnonzero(first != label)
+        share[tied, label[tied]] = np.nextafter(share[tied, first[tied]], 2.0)
+        return share
+
+    @cached_property
+    def _steps(self) -> StepFunctions:
+        """Of level numbers, where a feature is categorical."""
+        return self._step_functions(self._shapes)
+
+    @cached_property
+    def _steps_of_values(self) -> StepFunctions | None:
+        """Of the values themselves; None if a level has a value that cannot be told from infinity."""
+        if not self.categories:
+            return self._steps
+        shapes = []
+        for feature, cuts, values in self._shapes:
+            if feature in self.categories:
+                level_of = {
+                    value: n for value, n in self._schema.level_of[feature].items() if not isinstance(value, str)
+                }
+                if any(abs(value) >= LARGEST for value in level_of):
+                    return None
+                cuts, level = cut_out(level_of)
+                values = values[np.append(level + 1, -1)]
+            shapes.append((feature, cuts, values))
+        return self._step_functions(shapes)
+
+    def _step_functions(self, shapes: Sequence[tuple[int, np.ndarray, np.ndarray]]) -> StepFunctions:
+        features, cuts, values = zip(*shapes, strict=True) if shapes else ((), (), ())
+        return StepFunctions(
+            np.array(features, dtype=np.int64),
+            bin_index(cuts),
+            np.vstack([*values, np.zeros((1, self.n_outputs))]),  # never empty, for the kernel
+            starts([len(own) for own in values]),
+            np.atleast_1d(np.asarray(self.intercept, dtype=np.float64)),
+        )
+
+    @cached_property
+    def _shapes(self) -> list[tuple[int, np.ndarray, np.ndarray]]:
+        """Each feature with a voter, its cuts, and its values: a row per bin, then one for missing."""
+        weight = self.weight.reshape(len(self.feature), self.n_outputs)
+        order = np.argsort(self.feature, kind="stable")
+        features, first = np.unique(self.feature[order], return_index=True)
+        shapes = []
+        for feature, own in zip(features.tolist(), np.split(order, first)[1:], strict=True):
+            cut_voters = own[self.kind[own] != MISSING]
+            is_missing = weight[own[self.kind[own] == MISSING]].sum(axis=0)
+            if feature in self.categories:
+                cuts = np.arange(len(self.categories[feature])) - 0.5
+                at_cuts = np.zeros((len(cuts), self.n_outputs))
+                at_cuts[self.threshold[cut_voters].astype(np.intp)] = weight[cut_voters]
+            else:
+                cut_voters = cut_voters[np.argsort(self.threshold[cut_voters], kind="stable")]
+                cuts, at_cuts = self.threshold[cut_voters], weight[cut_voters]
+            shapes.append((feature, cuts, step_values(at_cuts, feature in self.categories, is_missing)))
+        return shapes
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is derived from the voters is made anew."""
+        return {name: value for name, value in self.__dict__.items() if name not in DERIVED}
+
+
+def cut_out(level_of: Mapping[float, int]) -> tuple[np.ndarray, np.ndarray]:
+    """Cuts just below and at each value, and the level of each bin: -1 between the values."""
+    known = np.array([value for value in level_of if float(value) == value], dtype=np.float64)
+    cuts = np.unique(np.concatenate([np.nextafter(known, -np.inf), known]) + 0.0)
+    return cuts, np.array([*(level_of.get(cut, -1) for cut in cuts.tolist()), -1])
+
+
+def load(path: str | os.PathLike[str], expected_sha256: str | None = None) -> Ensemble:
+    """Read a model file.
+
+    Parameters
+    ----------
+    path : str or path
+    expected_sha256 : str, optional
+        Refuse a file with another SHA-256 digest.
+
+    Raises
+    ------
+    ModelFileError
+        The file is damaged, forged, of a newer format, or no model at all.
+    """
+    from .file import read_model
+
+    return Ensemble(**read_model(path, expected_sha256).arguments())

@@ -1,0 +1,223 @@
+"""The fitted model in an HDF5 file, both ways; docs/model-file.md describes the file.
+
+A file may come from a full disk, a killed process or a stranger. `read_model` takes no byte on trust: it
+returns a model of which every value has been checked, or raises `ModelFileError`.
+"""
+
+import contextlib
+import errno
+import hashlib
+import os
+import stat
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._version import __version__
+from .hdf5 import Dataset, structure
+from .record import ModelFileError, ModelRecord, from_parts, to_parts
+from .whole_file import whole_file
+
+__all__ = ["ModelFileError", "ModelRecord", "read_model", "write_model"]
+
+FORMAT = 1
+MAX_FILE_BYTES = 4 * 2**30
+MAX_METADATA_BYTES = 64 * 2**20
+
+_MAGIC = b"QuadBoost model\n"
+_USERBLOCK = 512
+# Magic, format, bytes after the userblock, SHA-256 of all but these 32 bytes, version of quadboost: so in
+# every format. Then the numbers of voters, of outputs and of bytes of metadata.
+_HEAD = struct.Struct("<16sQQ32s32sQQQ")
+_DIGEST = slice(32, 64)
+
+
+def write_model(path: str | os.PathLike[str], record: ModelRecord) -> str:
+    """Write a model. Whatever happens meanwhile, `path` holds the old file or the new one, whole.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A file that exists is replaced and its permissions are kept; a symbolic link is followed.
+    record : ModelRecord
+
+    Returns
+    -------
+    str
+        SHA-256 of the file in hexadecimal, as `sha256sum` prints it.
+
+    Raises
+    ------
+    ModelFileError
+        If the record is not one that `read_model` would accept.
+    OSError
+        If the file cannot be written.
+    """
+    path = os.fsdecode(path)
+    try:
+        arrays, metadata = to_parts(record)
+        data = _pack(arrays, metadata, __version__)
+        from_parts(*_unpack(data))  # what could not be read is not written
+        _replace(os.path.realpath(path), data, arrays)
+    except ModelFileError as error:
+        raise ModelFileError(f"cannot save the model to {path}: {error}") from None
+    return hashlib.sha256(data).hexdigest()
+
+
+def read_model(path: str | os.PathLike[str], expected_sha256: str | None = None) -> ModelRecord:
+    """Read a model that `write_model` wrote.
+
+    Parameters
+    ----------
+    path : str or path-like
+    expected_sha256 : str, optional
+        SHA-256 of the file in hexadecimal, as `sha256sum` prints it; any other file is refused. Without it
+        damage is found, but not forgery: anybody can make a valid model file.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is not a whole and valid model, or not the expected one.
+    OSError
+        If there is no such file, or it may not be read.
+    """
+    path = os.fsdecode(path)
+    try:
+        data = _read(path)
+        if expected_sha256 is not None:
+            _check_expected(data, expected_sha256)
+        return from_parts(*_unpack(data))
+    except ModelFileError as error:
+        raise ModelFileError(f"cannot load {path}: {error}") from None
+
+
+def _layout(n_voters: int, n_outputs: int, n_metadata: int) -> list[Dataset]:
+    """The datasets in the order of the file: the widest numbers first, so all are aligned without gaps."""
+    return [
+        Dataset("threshold", "<f8", (n_voters,)),
+        Dataset("weight", "<f8", (n_voters, n_outputs)),
+        Dataset("intercept", "<f8", (n_outputs,)),
+        Dataset("feature", "<i4", (n_voters,)),
+        Dataset("kind", "|u1", (n_voters,)),
+        Dataset("metadata", "|u1", (n_metadata,)),
+    ]
+
+
+def _pack(arrays: Mapping[str, NDArray[Any]], metadata: bytes, version: str) -> bytes:
+    sizes = (*arrays["weight"].shape, len(metadata))
+    layout = _layout(*sizes)
+    numbers = [arrays[dataset.name].tobytes() for dataset in layout[:-1]]
+    body = b"".join([structure(layout, _USERBLOCK), *numbers, metadata])
+    head = _HEAD.pack(_MAGIC, FORMAT, len(body), b"", version.encode("ascii", "replace"), *sizes)
+    return _signed(head.ljust(_USERBLOCK, b"\0") + body)
+
+
+def _unpack(data: bytes) -> tuple[dict[str, NDArray[Any]], bytes]:
+    """The arrays and the metadata, when every other byte of the file is known to be right."""
+    _check_magic(data)
+    _, file_format, n_body, digest, version, *sizes = _HEAD.unpack_from(data)
+    if len(data) != _USERBLOCK + n_body:
+        raise ModelFileError(f"it has {len(data)} bytes, not {_USERBLOCK + n_body}: it was cut short or damaged")
+    if len(data) > MAX_FILE_BYTES:
+        raise ModelFileError(f"it has {len(data)} bytes, at most {MAX_FILE_BYTES} are read")
+    if _digest(data) != digest:
+        raise ModelFileError("it is damaged: its content is not what its SHA-256 was taken of")
+    if file_format != FORMAT:
+        writer = version.rstrip(b"\0").decode("ascii", "replace")
+        raise ModelFileError(
+            f"it has format {file_format} and was written by quadboost {writer!r}; this version reads format "
+            f"{FORMAT}: use that version, or a newer one"
+        )
+    if sizes[2] > MAX_METADATA_BYTES:
+        raise ModelFileError(f"it has {sizes[2]} bytes of metadata, at most {MAX_METADATA_BYTES} are read")
+    layout = _layout(*sizes)
+    start = len(data) - sum(dataset.n_bytes for dataset in layout)
+    if start < _USERBLOCK:
+        raise ModelFileError(f"it is too short for {sizes} voters, outputs and bytes of metadata")
+    if data[_HEAD.size : start] != bytes(_USERBLOCK - _HEAD.size) + structure(layout, _USERBLOCK):
+        raise ModelFileError("its HDF5 structure is not the one that quadboost writes")
+    arrays = {}
+    for dataset in layout[:-1]:
+        stored = np.frombuffer(data, dataset.dtype, dataset.n_bytes // int(dataset.dtype[2:]), start)
+        arrays[dataset.name] = stored.astype(stored.dtype.newbyteorder("=")).reshape(dataset.shape)
+        start += dataset.n_bytes
+    return arrays, data[start:]
+
+
+def _digest(data: bytes) -> bytes:
+    digest = hashlib.sha256(data[: _DIGEST.start])
+    digest.update(memoryview(data)[_DIGEST.stop :])
+    return digest.digest()
+
+
+def _signed(data: bytes) -> bytes:
+    return data[: _DIGEST.start] + _digest(data) + data[_DIGEST.stop :]
+
+
+def _check_magic(head: bytes) -> None:
+    if not head:
+        raise ModelFileError("it is empty")
+    if head.startswith(_MAGIC):
+        if len(head) < _USERBLOCK:
+            raise ModelFileError(f"it has only {len(head)} bytes: it was cut short")
+    elif head.startswith(b"\x89HDF\r\n\x1a\n"):
+        raise ModelFileError("it is an HDF5 file, but not a model that quadboost wrote")
+    elif head[0] == 0x80:
+        raise ModelFileError("it is a pickle, not a model that quadboost wrote; pickles are never loaded")
+    else:
+        raise ModelFileError("it is not a model that quadboost wrote")
+
+
+def _check_expected(data: bytes, expected_sha256: str) -> None:
+    expected = expected_sha256.strip().lower()
+    if len(expected) != 64 or not set(expected) <= set("0123456789abcdef"):
+        raise ModelFileError(f"expected_sha256 is {expected_sha256!r:.80}, not 64 hexadecimal digits")
+    found = hashlib.sha256(data).hexdigest()
+    if found != expected:
+        raise ModelFileError(f"its SHA-256 is {found}, not {expected} as expected")
+
+
+def _check_regular(mode: int) -> None:
+    if not stat.S_ISREG(mode):
+        raise ModelFileError(f"it is {'a directory' if stat.S_ISDIR(mode) else 'not a regular file'}")
+
+
+def _read(path: str) -> bytes:
+    _check_regular(os.stat(path).st_mode)  # before opening: a named pipe would block
+    with open(path, "rb") as file:
+        _check_magic(file.read(_USERBLOCK))  # before reading the rest of something else
+        size = os.fstat(file.fileno()).st_size
+        if size > MAX_FILE_BYTES:
+            raise ModelFileError(f"it has {size} bytes, at most {MAX_FILE_BYTES} are read")
+        file.seek(0)
+        return file.read(size)
+
+
+def _replace(path: str, data: bytes, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Make `data` the content of the file, on the disk on return; after an error it is as it was."""
+
+    def verify(temporary: str) -> None:
+        with open(temporary, "rb") as file:
+            if file.read() != data or not _libhdf5_agrees(temporary, arrays):
+                raise OSError(errno.EIO, "the model did not read back as it was written", path)
+
+    with contextlib.suppress(FileNotFoundError):
+        _check_regular(os.stat(path).st_mode)
+    with whole_file(path, verify) as file:
+        file.write(data)
+
+
+def _libhdf5_agrees(path: str, arrays: Mapping[str, NDArray[Any]]) -> bool:
+    """Whether the reference library reads the same numbers: what we wrote is HDF5, for every other program too."""
+    import h5py  # here, so that loading a model does not need it
+
+    try:
+        with h5py.File(path, "r", locking=False) as file:
+            return file.keys() == {*arrays, "metadata"} and all(
+                file[name][()].tobytes() == array.tobytes() for name, array in arrays.items()
+            )
+    except (RuntimeError, KeyError):  # how h5py says that a file makes no sense
+        return False

@@ -1,0 +1,235 @@
+"""What a model file holds, and what must be true of it: plain arrays, and the rest as JSON.
+
+A value that is wrong here could send a kernel out of bounds later, so each one is checked, whoever wrote it.
+"""
+
+import json
+import math
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..voters.kinds import check_voters
+
+MAX_INFO_DEPTH = 32
+
+_METADATA_KEYS = {"n_features", "one_output", "classes", "feature_names", "categories", "info"}
+_LABEL_TYPES: dict[str, type] = {  # by dtype of the labels: the type that a label has in JSON
+    "bool": bool,
+    **dict.fromkeys(("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"), int),
+    **dict.fromkeys(("float16", "float32", "float64"), float),
+    **dict.fromkeys(("str", "object"), str),
+}
+
+
+class ModelFileError(ValueError):
+    """A file that is not a whole and valid model, or a model that no file can hold."""
+
+
+@dataclass
+class ModelRecord:
+    """The arguments of an `Ensemble`, under their names."""
+
+    feature: NDArray[np.int32]
+    threshold: NDArray[np.float64]
+    weight: NDArray[np.float64]
+    intercept: float | NDArray[np.float64]
+    kind: NDArray[np.uint8]
+    n_features: int
+    classes: NDArray[Any] | None = None
+    feature_names: tuple[str, ...] | None = None
+    categories: dict[int, list[list[Any]]] = field(default_factory=dict)
+    info: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, ensemble: Any) -> "ModelRecord":
+        return cls(**{item.name: getattr(ensemble, item.name) for item in fields(cls)})
+
+    def arguments(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def to_parts(record: ModelRecord) -> tuple[Arrays, bytes]:
+    """The arrays, weight always 2-d and intercept 1-d, and the metadata. Values are not checked."""
+    weight = np.asarray(record.weight)
+    one_output = weight.ndim == 1
+    arrays = {
+        "threshold": _as_array("threshold", record.threshold, "<f8", 1),
+        "weight": _as_array("weight", weight[:, None] if one_output else weight, "<f8", 2),
+        "intercept": _as_array("intercept", np.atleast_1d(record.intercept), "<f8", 1),
+        "feature": _as_array("feature", record.feature, "<i4", 1),
+        "kind": _as_array("kind", record.kind, "|u1", 1),
+    }
+    for name, array in arrays.items():
+        if len(array) != arrays["weight"].shape[1 if name == "intercept" else 0]:
+            raise ModelFileError(f"{name} has {len(array)} values, but weight has the shape {weight.shape}")
+    metadata = {
+        "n_features": record.n_features,
+        "one_output": one_output,
+        "classes": None if record.classes is None else _plain_classes(np.asarray(record.classes)),
+        "feature_names": record.feature_names,
+        "categories": {str(feature): levels for feature, levels in record.categories.items()},
+        "info": record.info,
+    }
+    try:
+        # In ASCII even the lone surrogates survive that Python makes of names it could not decode.
+        text = json.dumps(metadata, default=_plain, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ModelFileError(f"the metadata cannot be written as JSON: {error}") from None
+    return arrays, text.encode("ascii")
+
+
+def from_parts(arrays: Arrays, text: bytes) -> ModelRecord:
+    """The record of arrays of the right dtypes and shapes and of metadata. Checks every value."""
+    metadata = _parse(text)
+    n_features, one_output = metadata["n_features"], metadata["one_output"]
+    n_outputs = len(arrays["intercept"])
+    if type(n_features) is not int or not 0 <= n_features < 2**31:
+        raise ModelFileError(f"n_features is {n_features!r:.60}, not a whole number below 2**31")
+    if n_outputs == 0:
+        raise ModelFileError("there is no output")
+    if type(one_output) is not bool or (one_output and n_outputs != 1):
+        raise ModelFileError(f"one_output is {one_output!r:.60}, and there are {n_outputs} outputs")
+    classes = _checked_classes(metadata["classes"], n_outputs)
+    feature_names = _checked_names(metadata["feature_names"], n_features)
+    categories = _checked_categories(metadata["categories"], n_features)
+    info = metadata["info"]
+    if type(info) is not dict:
+        raise ModelFileError(f"info is {info!r:.60}, not a dict")
+    if wrong := _wrong_in(info, MAX_INFO_DEPTH):
+        raise ModelFileError(f"info{wrong}")
+    try:
+        check_voters(**arrays, n_features=n_features, categories=categories)
+    except ValueError as error:
+        raise ModelFileError(str(error)) from None
+    return ModelRecord(
+        feature=arrays["feature"],
+        threshold=arrays["threshold"],
+        weight=arrays["weight"][:, 0] if one_output else arrays["weight"],
+        intercept=float(arrays["intercept"][0]) if one_output else arrays["intercept"],
+        kind=arrays["kind"],
+        n_features=n_features,
+        classes=classes,
+        feature_names=feature_names,
+        categories=categories,
+        info=info,
+    )
+
+
+def _as_array(name: str, values: ArrayLike, dtype: str, ndim: int) -> NDArray[Any]:
+    given = np.asarray(values)
+    if given.ndim != ndim or given.dtype.kind not in ("iuf" if dtype == "<f8" else "iu"):
+        raise ModelFileError(f"{name} is {given.ndim}-d of {given.dtype}, not {ndim}-d of {np.dtype(dtype)}")
+    array = given.astype(dtype)
+    if dtype != "<f8" and (wrong := array != given).any():
+        raise ModelFileError(f"{name} {wrong.argmax()} is {given[wrong][0]}, which {np.dtype(dtype)} does not hold")
+    return array
+
+
+def _plain(value: object) -> object:
+    """What `json` does not know, as what it knows."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    raise TypeError(f"{value!r:.60} is a {type(value).__name__}")
+
+
+def _plain_classes(labels: NDArray[Any]) -> dict[str, Any]:
+    dtype = {"U": "str", "O": "object"}.get(labels.dtype.kind, labels.dtype.name)
+    _check_label_dtype(dtype)
+    return {"dtype": dtype, "values": labels.tolist()}
+
+
+def _parse(text: bytes) -> dict[str, Any]:
+    def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            raise ValueError("an object has a key twice")
+        return found
+
+    try:
+        metadata = json.loads(text.decode("utf-8"), object_pairs_hook=distinct)
+    except (ValueError, RecursionError) as error:
+        raise ModelFileError(f"the metadata is not JSON as quadboost writes it: {error}") from None
+    if type(metadata) is not dict or metadata.keys() != _METADATA_KEYS:
+        raise ModelFileError(f"the metadata does not have just the keys {', '.join(sorted(_METADATA_KEYS))}")
+    return metadata
+
+
+def _checked_classes(classes: Any, n_outputs: int) -> NDArray[Any] | None:
+    if classes is None:
+        return None
+    if type(classes) is not dict or classes.keys() != {"dtype", "values"}:
+        raise ModelFileError(f"classes is {classes!r:.60}, not a dtype and values")
+    dtype, values = classes["dtype"], classes["values"]
+    _check_label_dtype(dtype)
+    if type(values) is not list or len(values) < 2 or n_outputs != (1 if len(values) == 2 else len(values)):
+        raise ModelFileError(f"the classes {values!r:.60} do not go with {n_outputs} outputs")
+    for value in values:
+        if type(value) is not _LABEL_TYPES[dtype] or not _is_scalar(value):
+            raise ModelFileError(f"the class {value!r:.60} is not a finite {_LABEL_TYPES[dtype].__name__}")
+    try:
+        with np.errstate(over="raise"):
+            labels = np.array(values, dtype=dtype)
+    except (OverflowError, FloatingPointError):
+        raise ModelFileError(f"the classes {values!r:.60} do not fit {dtype}") from None
+    if len(set(labels.tolist())) != len(labels):
+        raise ModelFileError(f"the classes {values!r:.60} are not distinct")
+    return labels
+
+
+def _check_label_dtype(dtype: Any) -> None:
+    if type(dtype) is not str or dtype not in _LABEL_TYPES:
+        raise ModelFileError(f"classes have the dtype {dtype!r:.60}, not one of {', '.join(_LABEL_TYPES)}")
+
+
+def _checked_names(names: Any, n_features: int) -> tuple[str, ...] | None:
+    if names is None:
+        return None
+    if type(names) is not list or any(type(name) is not str for name in names):
+        raise ModelFileError(f"feature_names is {names!r:.60}, not a list of strings")
+    if len(names) != n_features:
+        raise ModelFileError(f"there are {len(names)} feature_names for {n_features} features")
+    if len(set(names)) != len(names):
+        raise ModelFileError("the feature_names are not distinct")
+    return tuple(names)
+
+
+def _checked_categories(categories: Any, n_features: int) -> dict[int, list[list[Any]]]:
+    if type(categories) is not dict:
+        raise ModelFileError(f"categories is {categories!r:.60}, not a dict")
+    checked = {}
+    for key, levels in categories.items():
+        feature = int(key) if key.isascii() and key.isdigit() and len(key) <= 10 else -1
+        if str(feature) != key or not 0 <= feature < n_features:
+            raise ModelFileError(f"categories has the feature {key!r:.60}, but there are {n_features} features")
+        if type(levels) is not list or not all(type(level) is list and level for level in levels):
+            raise ModelFileError(f"the levels of feature {feature} are not lists of one category or more")
+        values = [value for level in levels for value in level]
+        for value in values:
+            if not _is_scalar(value):
+                raise ModelFileError(f"a category of feature {feature} is {value!r:.60}: not a number or string")
+        if len(set(values)) != len(values):  # 1, 1.0 and True are one: a value is looked up by equality
+            raise ModelFileError(f"feature {feature} has the same category twice")
+        checked[feature] = levels
+    return checked
+
+
+def _is_scalar(value: object) -> bool:
+    return type(value) in (str, bool, int) or (type(value) is float and math.isfinite(value))
+
+
+def _wrong_in(value: Any, depth: int) -> str:
+    """The way to the first value that is not finite or lies too deep, and what is wrong; else ""."""
+    if type(value) not in (dict, list):
+        return "" if value is None or _is_scalar(value) else f" is {value}, not a finite number"
+    if depth == 0:
+        return f" is nested more than {MAX_INFO_DEPTH} deep"
+    for key, item in value.items() if type(value) is dict else enumerate(value):
+        if wrong := _wrong_in(item, depth - 1):
+            return f"[{key!r:.60}]{wrong}"
+    return ""

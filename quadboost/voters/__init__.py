@@ -1,0 +1,1 @@
+"""Columns of codes and their voters: what is asked of the data."""

@@ -1,0 +1,285 @@
+"""The candidate voters of every feature, and rows coded by them.
+
+Every feature is cut into bins; a voter is a function of the bin. A real feature is cut at its
+thresholds. A categorical feature arrives as level numbers 0..L-1 (-1: a level never seen) and is cut
+between them, so that bin l + 1 is level l and one mechanism codes, counts and scores both.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from ..common.checks import at_least, one_of
+from ..common.threads import in_threads, threads_for
+from ..data.exact import fixed_point
+from ..kernels import coding
+from .bins import BinIndex, bin_index, starts
+from .kinds import LEVEL, MISSING, THRESHOLD
+
+CODES_IN_A_BYTE = 256
+INFINITE_REMEDY = "replace infinity by a finite number, or by NaN for a missing value"
+FEATURES_TOGETHER = 4
+CELLS_AT_A_TIME = 20_000_000  # coded between two chances to interrupt
+
+
+@dataclass(frozen=True)
+class Stumps:
+    """Candidate voters, by feature: its thresholds (or levels) in order, then "is missing" if it had missing values.
+
+    Attributes
+    ----------
+    cuts : list of arrays
+        Ascending cuts of each feature.
+    is_level : uint8 array of shape (d,)
+        Whether the feature is categorical.
+    has_missing : uint8 array of shape (d,)
+        Whether the feature has an "is missing" voter.
+    """
+
+    cuts: list[np.ndarray]
+    is_level: np.ndarray
+    has_missing: np.ndarray
+
+    @property
+    def n_features(self) -> int:
+        return len(self.cuts)
+
+    @property
+    def n_voters(self) -> int:
+        return int(self.voter_start[-1])
+
+    @cached_property
+    def n_cuts(self) -> np.ndarray:
+        return np.array([len(cuts) for cuts in self.cuts], dtype=np.int64)
+
+    @cached_property
+    def bin_start(self) -> np.ndarray:
+        """Where each feature's bins begin: one more than its cuts, and one for missing values."""
+        return starts(self.n_cuts + 2)
+
+    @cached_property
+    def voter_start(self) -> np.ndarray:
+        return starts(self.n_cuts + self.has_missing)
+
+    @cached_property
+    def _voter_starts(self) -> list[int]:
+        return self.voter_start.tolist()
+
+    @property
+    def layout(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """What the kernels need to know to go from bins to voters."""
+        return self.bin_start, self.voter_start, self.is_level
+
+    def digest(self) -> bytes:
+        """The same for the same voters, and for no others."""
+        parts = [self.n_cuts.tobytes(), self.is_level.tobytes(), self.has_missing.tobytes(), *self.cuts]
+        return hashlib.sha256(b"".join(bytes(part) for part in parts)).digest()
+
+    def describe(self, voter: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Feature, kind and threshold (of a level voter: the level's number) of the given voters."""
+        feature = np.searchsorted(self.voter_start, voter, side="right") - 1
+        position = voter - self.voter_start[feature]
+        kind = np.where(self.is_level[feature], LEVEL, THRESHOLD)
+        kind[position == self.n_cuts[feature]] = MISSING
+        cut = np.concatenate([*self.cuts, np.zeros(1)])[starts(self.n_cuts)[feature] + position]
+        threshold = np.select([kind == THRESHOLD, kind == LEVEL], [cut, position.astype(float)], 0.0)
+        return feature.astype(np.int32), kind.astype(np.uint8), threshold
+
+    def locate(self, voter: int) -> tuple[int, int, int]:
+        """The voter's feature, its kind, and its position among the feature's voters."""
+        feature = bisect_right(self._voter_starts, voter) - 1
+        position = voter - self._voter_starts[feature]
+        if position == len(self.cuts[feature]):
+            return feature, MISSING, position
+        return feature, LEVEL if self.is_level[feature] else THRESHOLD, position
+
+    def votes(self, voter: int) -> tuple[int, np.ndarray]:
+        """The voter's feature, and its output (-1, 0 or +1) in each of the feature's bins."""
+        feature, kind, position = self.locate(voter)
+        votes = np.full(int(self.n_cuts[feature]) + 2, -1, dtype=np.int32)
+        votes[-1] = 1 if kind == MISSING else 0
+        if kind == LEVEL:
+            votes[position + 1] = 1
+        elif kind == THRESHOLD:
+            votes[position + 1 : -1] = 1
+        return feature, votes
+
+    def code(self, X: np.ndarray, n_threads: int = 1) -> np.ndarray:
+        """The bin of every value of X, as small integers."""
+        index = bin_index(self.cuts)
+        most = int(self.n_cuts.max(initial=0))  # the code of the largest value; a missing one has the next
+        for dtype in (np.uint8, np.uint16, np.uint32):
+            if most <= np.iinfo(dtype).max:
+                codes = np.empty(X.shape, dtype=dtype)
+                if self._fill(codes, X, index, n_threads):
+                    return codes
+        raise ValueError(f"a feature has {most} thresholds; give fewer")
+
+    def _fill(self, codes: np.ndarray, X: np.ndarray, index: BinIndex, n_threads: int) -> bool:
+        """Code all rows; false if the codes turned out too large for their type."""
+        m, d = X.shape
+        step = max(1, CELLS_AT_A_TIME // max(d, 1))
+        return all(
+            coding.code_rows(X, *index, codes, first, min(m, first + step), n_threads) for first in range(0, m, step)
+        )
+
+
+def candidate_stumps(
+    X: np.ndarray,
+    weight: np.ndarray | None = None,
+    *,
+    thresholds: int | str = 255,
+    spacing: str = "quantile",
+    n_levels: Mapping[int, int] | None = None,
+    n_threads: int = 1,
+) -> Stumps:
+    """Choose the candidate voters of every feature of X.
+
+    Parameters
+    ----------
+    X : float array of shape (m, d)
+        NaN is a missing value; a categorical feature holds level numbers.
+    weight : array of shape (m,), optional
+        Weights of the rows, for quantiles.
+    thresholds : int or "all"
+        How many thresholds a feature has at most; "all": every midpoint of distinct values.
+    spacing : {"quantile", "uniform"}
+        Thresholds with equal mass between them, or evenly spaced between the least and the largest value.
+    n_levels : mapping from feature to its number of levels, optional
+        The categorical features.
+    """
+    check_thresholds(thresholds, spacing)
+    # However light a row is beside the others, it counts for something.
+    mass = None if weight is None else np.maximum(fixed_point(np.ones(len(weight)), weight)[0], 1)
+    n_levels = n_levels or {}
+    groups = range(0, X.shape[1], FEATURES_TOGETHER)
+    n_threads = threads_for(X.size, min(n_threads, len(groups)))
+    # Made here: what a thread takes from the system for itself is of no use to the others when it is done.
+    scratch = deque(_Scratch.make(X) for _ in range(n_threads))
+
+    def cuts_of_group(first: int) -> list[tuple[np.ndarray, bool]]:
+        own = scratch.pop()
+        try:
+            return _cuts_of_group(X, first, mass, thresholds, spacing, n_levels, own)
+        finally:
+            scratch.append(own)
+
+    by_group = in_threads(cuts_of_group, groups, n_threads)
+    chosen = [cuts for group in by_group for cuts in group]
+    return Stumps(
+        cuts=[cuts for cuts, _ in chosen],
+        is_level=np.array([f in n_levels for f in range(X.shape[1])], dtype=np.uint8),
+        has_missing=np.array([missing for _, missing in chosen], dtype=np.uint8),
+    )
+
+
+def check_thresholds(thresholds: int | str, spacing: str) -> None:
+    one_of("spacing", spacing, ("quantile", "uniform"))
+    if isinstance(thresholds, str) or thresholds is None:
+        if thresholds != "all":
+            raise ValueError(f"thresholds={thresholds!r} is not known; give a whole number, or 'all'")
+    else:
+        at_least("thresholds", thresholds, 1)
+
+
+class _Scratch(NamedTuple):
+    columns: np.ndarray
+    before: np.ndarray
+
+    @classmethod
+    def make(cls, X: np.ndarray) -> _Scratch:
+        m, d = X.shape
+        return cls(np.empty((min(FEATURES_TOGETHER, d), m), dtype=X.dtype), np.empty(m + 1, dtype=np.int64))
+
+
+def _cuts_of_group(
+    X: np.ndarray,
+    first: int,
+    mass: np.ndarray | None,
+    thresholds: int | str,
+    spacing: str,
+    n_levels: Mapping[int, int],
+    scratch: _Scratch,
+) -> list[tuple[np.ndarray, bool]]:
+    """Cuts of a few features, together: neighbours in a row-major X are in the same cache lines."""
+    columns = scratch.columns[: X.shape[1] - first]
+    coding.copy_columns(X, first, columns)
+    return [
+        _cuts_of_feature(first + i, column, mass, thresholds, spacing, n_levels.get(first + i), scratch.before)
+        for i, column in enumerate(columns)
+    ]
+
+
+def _cuts_of_feature(
+    f: int,
+    column: np.ndarray,
+    mass: np.ndarray | None,
+    thresholds: int | str,
+    spacing: str,
+    n_levels: int | None,
+    before: np.ndarray,
+) -> tuple[np.ndarray, bool]:
+    order = None if mass is None else np.argsort(column)  # in any order among equal values
+    values = column
+    values.sort()  # NaN last
+    n_present = int(np.searchsorted(values, np.nan))
+    missing = n_present < len(values)
+    if n_present == 0:
+        return np.empty(0), False  # nothing but missing values: constant
+    if n_levels is not None:
+        return (np.arange(n_levels) - 0.5 if n_levels > 1 else np.empty(0)), missing
+    values = values[:n_present]
+    if np.isinf(values[0]) or np.isinf(values[-1]):
+        raise ValueError(f"feature {f} holds {values[-1] if np.isinf(values[-1]) else values[0]}; {INFINITE_REMEDY}")
+    if spacing == "uniform" and thresholds != "all":
+        return _uniform_cuts(values[0], values[-1], int(thresholds)), missing
+    n_distinct = coding.distinct_runs(values, before)
+    before = before[: n_distinct + 1]
+    # A byte holds 255 thresholds, or 254 and a code for missing values.
+    most = n_distinct if thresholds == "all" else int(thresholds) - (missing and thresholds == CODES_IN_A_BYTE - 1)
+    if n_distinct - 1 <= most:
+        last = np.arange(n_distinct - 1)
+    elif mass is None or order is None:
+        last = _quantile_bins(before, most + 1)
+    else:
+        last = _quantile_bins(np.append(0, np.cumsum(mass[order[:n_present]]))[before], most + 1)
+    return _midpoints(values[before[last + 1] - 1].astype(float), values[before[last + 1]].astype(float)), missing
+
+
+def _uniform_cuts(low: float, high: float, k: int) -> np.ndarray:
+    if low == high:
+        return np.empty(0)
+    share = np.arange(1, k + 1) / (k + 1)
+    # Not low + share * (high - low), which overflows for the widest range.
+    return np.clip(float(low) * (1.0 - share) + float(high) * share, low, np.nextafter(float(high), low))
+
+
+def _midpoints(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Halfway, but never so near the upper value that rounding puts it there: low <= t < high."""
+    middle = low / 2 + high / 2
+    return np.where((low <= middle) & (middle < high), middle, low)
+
+
+def _quantile_bins(before: np.ndarray, n_bins: int) -> np.ndarray:
+    """The last value of every bin but the last, for n_bins bins of nearly equal mass.
+
+    A value that alone outweighs a fair bin gets a bin of its own, if there are enough for all of them, and the
+    others are spread over the rest of the mass: plain quantiles waste nearly all their thresholds on a column
+    that is mostly zeros.
+    """
+    alone = before[:0]
+    if before[-1] > len(before) - 1:  # else all weigh 1
+        heavy = np.flatnonzero(np.diff(before) > before[-1] / n_bins)
+        runs_between = np.count_nonzero(np.diff(np.concatenate([[-1], heavy, [len(before) - 1]])) > 1)
+        alone = heavy if len(heavy) + runs_between <= n_bins else alone
+    end = np.empty(n_bins, dtype=np.int64)
+    n_used = coding.quantile_cuts(before, alone, n_bins, np.empty(n_bins + 1, np.int64), end)
+    return end[: n_used - 1] - 1

@@ -1,0 +1,67 @@
+"""The optimised path gives the bits of plain numpy: bins, joint counts, tables, threads and blocks change nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from plain_rounds import plain_rounds
+from reference import voter_matrix
+
+import quadboost.common.threads
+import quadboost.moments.gram
+from quadboost.boosting.booster import Schedule, run_rounds
+from quadboost.boosting.penalties import L1, L2, LInf, NoPenalty
+from quadboost.moments.moments import stump_moments
+from quadboost.voters.stumps import candidate_stumps
+
+M, D, N_ROUNDS = 600, 9, 250
+
+
+def skewed(X):
+    return np.exp(2 * X)
+
+
+def discrete(X):
+    return np.round(2 * X)
+
+
+def mostly_zero(X):
+    return np.where(np.abs(X) < 1.5, 0.0, X)
+
+
+def with_missing(X):
+    return np.where(np.random.default_rng(1).random(X.shape) < 0.2, np.nan, X)
+
+
+@pytest.mark.parametrize("tables", [True, False], ids=["tables", "no tables"])
+@pytest.mark.parametrize("shape", [np.array, skewed, discrete, mostly_zero, with_missing])
+@pytest.mark.parametrize("fit_intercept", [True, False], ids=["intercept", "no intercept"])
+@pytest.mark.parametrize("mode", ["corrective", "forward"])
+@pytest.mark.parametrize("penalty", [NoPenalty(), L1(0.003), L2(0.1), LInf(0.02)], ids=repr)
+def test_rounds_are_those_of_plain_numpy_bit_for_bit(penalty, mode, fit_intercept, shape, tables, monkeypatch):
+    monkeypatch.setattr(quadboost.moments.gram, "TABLE_PAYS", 0 if tables else 1e9)
+    monkeypatch.setattr(quadboost.common.threads, "STEPS_FOR_THREADS", 0)
+    random = np.random.default_rng(0)
+    X = random.normal(size=(M, D)) + random.normal(size=(M, 1))
+    y = np.where(np.sin(X[:, 0]) + X[:, 1] + random.normal(size=M) > 0, 1.0, -1.0)
+    X = shape(X)
+    stumps = candidate_stumps(X, thresholds=60, n_threads=2)
+    codes = stumps.code(X, 2)
+    for f, cuts in enumerate(stumps.cuts):  # the plain way to code
+        plain = np.where(np.isnan(X[:, f]), len(cuts) + 1, np.searchsorted(cuts, X[:, f], side="left"))
+        np.testing.assert_array_equal(codes[:, f], plain)
+    moments = stump_moments(stumps, codes, y, n_threads=2)
+    assert moments.n_voters > 256 or shape in (discrete,), "more than one block of voters"
+    found = run_rounds(moments, penalty, Schedule(max_rounds=N_ROUNDS, tol=0.0), mode=mode, fit_intercept=fit_intercept)
+    weight, history = plain_rounds(
+        voter_matrix(X, *stumps.describe(np.arange(stumps.n_voters)), {}),
+        y,
+        penalty,
+        mode=mode,
+        fit_intercept=fit_intercept,
+        max_rounds=found.n_rounds,
+    )
+    assert found.n_rounds > 50
+    for i, name in enumerate(("voter", "edge", "weight", "risk", "objective")):
+        np.testing.assert_array_equal(found.history[name], history[:, i])
+    np.testing.assert_array_equal(found.weight, weight)

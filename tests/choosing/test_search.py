@@ -1,0 +1,409 @@
+"""Cross-validation from moments gives what refitting every fold from its rows gives."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import replace
+
+import joblib
+import numpy as np
+import pytest
+from mixed_table import N_LEVELS, mixed_table, outputs, targets
+from sklearn.model_selection import GroupKFold, KFold, RepeatedKFold, ShuffleSplit, TimeSeriesSplit
+
+from quadboost.boosting.booster import Schedule, run_rounds
+from quadboost.boosting.penalties import make_penalty
+from quadboost.choosing.folds import Folds, Split
+from quadboost.choosing.search import Candidate, Table, check_strengths, cross_validate, strengths_of
+from quadboost.data.rows import Rows
+from quadboost.fitting.training import Options
+from quadboost.moments.moments import stump_moments
+
+M = 240
+X = mixed_table(M)
+LABELS = targets(X)
+REAL = LABELS + np.random.default_rng(2).normal(size=M)
+REPEATS = np.random.default_rng(3).integers(1, 4, size=M).astype(float)
+WEIGHT = np.random.default_rng(3).random(M) + 0.1
+CANDIDATES = {
+    None: [Candidate(None, np.nan)],
+    "l1": [Candidate("l1", lam) for lam in (0.5, 0.05, 0.01)],
+    "l2": [Candidate("l2", lam) for lam in (3.0, 0.1)],
+    "linf": [Candidate("linf", alpha) for alpha in (0.02, 0.2)],
+}
+EVERY_CANDIDATE = [candidate for own in CANDIDATES.values() for candidate in own]
+ROUNDS = np.array([1, 2, 5, 17, 40])
+
+
+def options(**changes) -> Options:
+    known = {
+        "penalty": None,
+        "reg_lambda": 0.0,
+        "alpha_max": 0.1,
+        "mode": "corrective",
+        "fit_intercept": True,
+        "thresholds": 12,
+        "spacing": "quantile",
+        "cache_bytes": 1 << 26,
+        "n_threads": 1,
+        "schedule": Schedule(max_rounds=40),
+    }
+    return Options(**known | changes)
+
+
+def splits_of(splitter, **given) -> list[Split]:
+    return [Split(*split) for split in splitter.split(X, LABELS, **given)]
+
+
+FIVE = splits_of(KFold(5, shuffle=True, random_state=0))
+
+
+def folds_of(y=LABELS, weight=None, splits=FIVE, per_fold=False, **changes) -> Folds:
+    rows = Rows(X, y.reshape(M, -1), weight)
+    return Folds(rows, splits, options(**changes), n_levels=N_LEVELS, thresholds_per_fold=per_fold)
+
+
+def naive(folds: Folds, candidates, rounds=ROUNDS) -> np.ndarray:
+    """Refit every fold from its rows for every number of rounds; risks on the rows held out, from their scores."""
+    rows, given = folds.rows, folds.options
+
+    def part(values, numbers):
+        return None if values is None else values[numbers]
+
+    H = outputs(folds.stumps, rows.X)
+    table = []
+    for candidate in candidates:
+        for n in rounds.tolist():
+            risks = []
+            for train, held_out in folds.splits:
+                moments = stump_moments(folds.stumps, folds.codes[train], rows.y[train], part(rows.weight, train))
+                own = []
+                for output in range(rows.y.shape[1]):
+                    run = run_rounds(
+                        moments,
+                        candidate.make(),
+                        replace(given.schedule, max_rounds=n),
+                        mode=given.mode,
+                        fit_intercept=given.fit_intercept,
+                        output=output,
+                    )
+                    residual = rows.y[held_out, output] - run.intercept - H[held_out] @ run.weight
+                    own.append(np.average(residual**2, weights=part(rows.weight, held_out)))
+                risks.append(np.mean(own))
+            table.append(risks)
+    return np.array(table)
+
+
+def assert_as_naive(folds: Folds, candidates) -> None:
+    found = cross_validate(folds, candidates, ROUNDS)
+    known = naive(folds, candidates)
+    np.testing.assert_allclose(found.score, known, rtol=0, atol=1e-10)
+    np.testing.assert_array_equal(found.rounds, np.tile(ROUNDS, len(candidates)))
+    best = found.choose(greater_is_better=False, one_standard_error=False)
+    least = known.mean(axis=1)
+    assert best == np.argmax(least <= least.min() + 1e-12)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("mode", ["corrective", "forward"])
+@pytest.mark.parametrize("penalty", CANDIDATES)
+def test_risks_and_choice_are_those_of_refitting_each_fold_from_its_rows(penalty, mode, fit_intercept):
+    folds = folds_of(mode=mode, fit_intercept=fit_intercept)
+    assert_as_naive(folds, CANDIDATES[penalty])
+
+
+@pytest.mark.parametrize("weight", [None, REPEATS, WEIGHT], ids=["no weights", "repeats", "weights"])
+@pytest.mark.parametrize("y", [LABELS, REAL, np.column_stack([REAL, LABELS])], ids=["labels", "real", "two outputs"])
+def test_so_they_are_for_weights_and_several_outputs(y, weight):
+    assert_as_naive(folds_of(y, weight), EVERY_CANDIDATE)
+
+
+def test_so_they_are_with_sweeps():
+    schedule = Schedule(max_rounds=40, reweight_every=5, reweight_sweeps=2)
+    assert_as_naive(folds_of(REAL, schedule=schedule), EVERY_CANDIDATE)
+
+
+def test_so_they_are_for_a_target_far_from_zero():
+    folds = folds_of(REAL + 1e6)
+    found = cross_validate(folds, EVERY_CANDIDATE, ROUNDS)
+    np.testing.assert_allclose(found.score, naive(folds, EVERY_CANDIDATE), rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "splits",
+    [
+        pytest.param(splits_of(GroupKFold(4), groups=np.arange(M) // 7), id="groups"),
+        pytest.param(splits_of(RepeatedKFold(n_splits=3, n_repeats=2, random_state=0)), id="repeated"),
+        pytest.param(splits_of(ShuffleSplit(3, test_size=0.2, train_size=0.5, random_state=0)), id="rows left out"),
+        pytest.param(splits_of(TimeSeriesSplit(3)), id="time series"),
+        pytest.param([Split(np.arange(M), np.arange(50))], id="rows in both"),
+        pytest.param([Split(np.r_[:100, :100, 150], np.r_[100:200])], id="rows twice"),
+    ],
+)
+@pytest.mark.parametrize("weight", [None, WEIGHT], ids=["no weights", "weights"])
+def test_so_they_are_for_any_splits(splits, weight):
+    assert_as_naive(folds_of(REAL, weight, splits), EVERY_CANDIDATE)
+
+
+@pytest.mark.parametrize(
+    ("weight", "copies", "dtype", "less_dtype"),
+    [
+        pytest.param(None, 1, np.int32, np.int16, id="counts, short ones held out"),
+        pytest.param(None, 800, np.int32, np.int32, id="counts"),
+        pytest.param(WEIGHT, 1, np.float64, np.float64, id="weights"),
+    ],
+)
+def test_columns_and_rounds_of_a_fold_are_those_of_its_rows_alone(weight, copies, dtype, less_dtype):
+    rows = Rows(np.tile(X, (copies, 1)), np.tile(REAL, copies)[:, None], weight)
+    splits = [Split(*split) for split in KFold(5).split(rows.X)]
+    folds = Folds(rows, splits, options(), n_levels=N_LEVELS)
+    fold, schedule = folds.make(2), folds.options.schedule
+
+    def alone(numbers):
+        own = None if weight is None else folds.rows.weight[numbers]
+        return stump_moments(folds.stumps, folds.codes[numbers], rows.y[numbers], own)
+
+    for found, known in ((fold.train, alone(splits[2].train)), (fold.held_out, alone(splits[2].held_out))):
+        for voter in range(folds.stumps.n_voters):
+            np.testing.assert_array_equal(found.gram.column(voter), known.gram.column(voter))
+    assert fold.train.gram.source.dtype == dtype
+    assert fold.train.gram.less_dtype == fold.held_out.gram.source.dtype == less_dtype
+    for candidate in EVERY_CANDIDATE:
+        found, known = (
+            run_rounds(moments, candidate.make(), schedule, mode="corrective", fit_intercept=True)
+            for moments in (fold.train, alone(splits[2].train))
+        )
+        np.testing.assert_array_equal(found.weight, known.weight)
+
+
+def test_every_round_is_scored_where_none_are_named():
+    folds = folds_of()
+    every = cross_validate(folds, EVERY_CANDIDATE)
+    some = cross_validate(folds, EVERY_CANDIDATE, ROUNDS)
+    for c in range(len(EVERY_CANDIDATE)):
+        rounds, score = every.rounds[every.candidate == c], every.score[every.candidate == c]
+        assert rounds.tolist() == list(range(1, len(rounds) + 1))
+        np.testing.assert_array_equal(score[np.minimum(ROUNDS, len(rounds)) - 1], some.score[some.candidate == c])
+    strong = every.candidate == EVERY_CANDIDATE.index(Candidate("l1", 0.5))
+    assert strong.sum() == 1, "under so strong a penalty there are no rounds: one line tells all"
+
+
+def test_a_judge_sees_the_ensemble_after_each_number_of_rounds():
+    folds = folds_of(REAL, WEIGHT)
+    H = outputs(folds.stumps, X)
+
+    def risk(fold, runs):
+        score = runs[0].intercept + H[fold.rows] @ runs[0].weight
+        return float(np.average((REAL[fold.rows] - score) ** 2, weights=WEIGHT[fold.rows]))
+
+    judged = cross_validate(folds, EVERY_CANDIDATE, ROUNDS, risk)
+    np.testing.assert_allclose(judged.score, cross_validate(folds, EVERY_CANDIDATE, ROUNDS).score, atol=1e-10)
+
+
+def test_threads_and_little_memory_change_nothing(monkeypatch):
+    monkeypatch.setattr("quadboost.choosing.folds.VOTERS_FOR_THREADS", 0)
+    known = cross_validate(folds_of(REAL, WEIGHT), EVERY_CANDIDATE)
+    for changes in ({"n_threads": 2}, {"n_threads": 3}, {"n_threads": 7}, {"n_threads": 2, "cache_bytes": 1}):
+        found = cross_validate(folds_of(REAL, WEIGHT, **changes), EVERY_CANDIDATE)
+        np.testing.assert_array_equal(found.score, known.score)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_an_interrupt_ends_all_work(monkeypatch, n_threads):
+    monkeypatch.setattr("quadboost.choosing.folds.VOTERS_FOR_THREADS", 0)
+    folds = folds_of(n_threads=n_threads, schedule=Schedule(max_rounds=10_000))
+    before = threading.active_count()
+    done = []
+
+    def interrupt():
+        done.append(1)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        cross_validate(folds, [Candidate("l2", 0.01)] * 200, tell=interrupt)
+    assert len(done) < 200, "of two hundred runs on each fold"
+    patience = time.monotonic() + 10
+    while threading.active_count() > before and time.monotonic() < patience:
+        time.sleep(0.01)  # other threads end their round
+    assert threading.active_count() == before
+
+
+def test_every_run_is_told():
+    told = []
+    cross_validate(folds_of(), EVERY_CANDIDATE, ROUNDS, tell=lambda: told.append(1))
+    assert len(told) == 5 * len(EVERY_CANDIDATE)
+
+
+# --- thresholds ---------------------------------------------------------------------------------------------
+
+
+def test_thresholds_of_a_fold_can_be_kept_from_the_rows_held_out():
+    other = X.copy()
+    other[FIVE[0].held_out] = np.where(np.isnan(X[FIVE[0].held_out]), np.nan, -7.0)
+    kept = []
+    for values in (X, other):
+        folds = Folds(Rows(values, LABELS[:, None]), FIVE, options(), thresholds_per_fold=True)
+        kept.append(folds.make(0).stumps.cuts)
+    for own, changed in zip(*kept, strict=True):
+        np.testing.assert_array_equal(own, changed)
+
+
+# --- choosing -----------------------------------------------------------------------------------------------
+
+
+def table_of(score, candidates=None) -> Table:
+    score = np.array(score, dtype=float)
+    candidates = [Candidate("l1", 1.0 / (1 + i)) for i in range(len(score))] if candidates is None else candidates
+    return Table(candidates, np.arange(len(score)), np.full(len(score), 7), score)
+
+
+def test_the_least_mean_risk_and_the_greatest_mean_score_are_chosen():
+    table = table_of([[3, 5], [1, 2], [0, 4]])
+    assert table.choose(greater_is_better=False, one_standard_error=False) == 1
+    assert table.choose(greater_is_better=True, one_standard_error=False) == 0
+
+
+def test_of_equal_means_the_strongest_penalty_is_chosen():
+    table = table_of([[0.5, 0.5], [0.1, 0.3], [0.3, 0.1], [0.1 + 1e-15, 0.3]])
+    assert table.choose(greater_is_better=False, one_standard_error=False) == 1
+
+
+def test_the_choice_within_one_standard_error_by_hand():
+    # Means 2, 1.25, 1 (best) and 1.1; the standard error is that of the best row's four scores.
+    score = np.array([[2.0] * 4, [1.25] * 4, [0.8, 1.2, 0.9, 1.1], [1.1] * 4])
+    deviation = np.sqrt((0.2**2 + 0.2**2 + 0.1**2 + 0.1**2) / 3)
+    assert 1.0 + deviation / 2 < 1.1
+    assert table_of(score).choose(greater_is_better=False, one_standard_error=True) == 2
+    score[1] = 1.0 + 0.99 * deviation / 2
+    assert table_of(score).choose(greater_is_better=False, one_standard_error=True) == 1
+    score[1] = 1.0 + 1.01 * deviation / 2
+    assert table_of(score).choose(greater_is_better=False, one_standard_error=True) == 2
+    assert table_of(2 - score).choose(greater_is_better=True, one_standard_error=True) == 2
+
+
+def test_one_standard_error_keeps_the_penalty():
+    candidates = [Candidate("l2", 1.0), Candidate("l1", 1.0), Candidate("l1", 0.5)]
+    table = table_of([[0.9, 1.0], [0.9, 1.08], [0.8, 1.0]], candidates)
+    assert table.choose(greater_is_better=False, one_standard_error=True) == 1
+
+
+def test_a_single_split_has_no_standard_error():
+    table = table_of([[3], [1], [2]])
+    assert np.isnan(table.standard_error).all()
+    assert table.choose(greater_is_better=False, one_standard_error=True) == 1
+
+
+def test_a_score_that_is_no_number_is_never_chosen():
+    table = table_of([[np.nan, 0], [2, 2]])
+    assert table.choose(greater_is_better=False, one_standard_error=False) == 1
+    with pytest.raises(ValueError, match="no candidate has a score that is a number"):
+        table_of([[np.nan, 1]]).choose(greater_is_better=True, one_standard_error=False)
+
+
+# --- strengths ----------------------------------------------------------------------------------------------
+
+
+def run(name, strength, fit_intercept, y=REAL, **schedule):
+    folds = folds_of(y)
+    return run_rounds(
+        folds.total,
+        make_penalty(name, strength, strength),
+        Schedule(**schedule),
+        mode="corrective",
+        fit_intercept=fit_intercept,
+    )
+
+
+def largest(name, fit_intercept, y=REAL):
+    values = strengths_of(name, 3, folds_of(y).total, fit_intercept)
+    return values.max()
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("y", [REAL, REAL + 1e6], ids=["near zero", "far from zero"])
+def test_above_the_largest_l1_strength_there_are_no_voters(fit_intercept, y):
+    top = largest("l1", fit_intercept, y)
+    assert not run("l1", top * (1 + 1e-9), fit_intercept, y).weight.any()
+    assert run("l1", top * (1 - 1e-4), fit_intercept, y).weight.any()
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_above_the_largest_l2_strength_all_voters_bring_less_than_one_without_a_penalty(fit_intercept):
+    best = run("l2", largest("l2", fit_intercept), fit_intercept, max_rounds=5_000)
+    one = run(None, 0.0, fit_intercept, max_rounds=1)
+    constant = run("l1", 1e9, fit_intercept).risk
+    assert constant - best.objective <= constant - one.risk
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_the_largest_linf_strength_bounds_no_first_weight(fit_intercept):
+    top = largest("linf", fit_intercept)
+    free = run(None, 0.0, fit_intercept, max_rounds=1)
+    np.testing.assert_array_equal(run("linf", top * (1 + 1e-9), fit_intercept, max_rounds=1).weight, free.weight)
+    assert np.abs(run("linf", top / 50, fit_intercept, max_rounds=1).weight).max() == top / 50
+
+
+@pytest.mark.parametrize(("name", "strongest_first"), [("l1", -1), ("l2", -1), ("linf", 1)])
+def test_strengths_come_strongest_first_and_evenly_on_a_log_scale(name, strongest_first):
+    moments = folds_of().total
+    values = strengths_of(name, 7, moments, True)
+    steps = np.diff(np.log(values)) * strongest_first
+    assert len(values) == 7
+    assert (steps > 0).all()
+    np.testing.assert_allclose(steps, steps[0])
+    given = strengths_of(name, [0.2, 0.1, 0.3, 0.1], moments, True)
+    assert given.tolist() == [0.1, 0.2, 0.3][::strongest_first]
+
+
+@pytest.mark.parametrize("name", ["l1", "l2", "linf"])
+def test_a_constant_target_has_strengths_too(name):
+    values = strengths_of(name, 4, folds_of(np.ones(M)).total, True)
+    assert np.isfinite(values).all()
+    assert (values > 0).all()
+
+
+def test_several_outputs_share_the_largest_strength():
+    both = folds_of(np.column_stack([REAL, 3 * LABELS])).total
+    single = [folds_of(y).total for y in (REAL, 3 * LABELS)]
+    assert strengths_of("l1", 2, both, True)[0] == max(strengths_of("l1", 2, own, True)[0] for own in single)
+
+
+@pytest.mark.parametrize("given", [0.1, "auto", None, [], 1, True, [0.1, -1.0], [0.0], ["a"], [np.nan]])
+def test_strengths_that_make_no_sense_are_refused(given):
+    with pytest.raises(ValueError, match="reg_lambda"):
+        check_strengths("reg_lambda", given)
+
+
+def test_the_voters_of_the_reference_are_those_of_the_folds():
+    folds = folds_of()
+    H = outputs(folds.stumps, X)
+    feature, votes = folds.stumps.votes(3)
+    np.testing.assert_array_equal(votes[folds.codes[:, feature]], H[:, 3])
+
+
+def test_a_column_that_cannot_be_made_leaves_nobody_waiting(monkeypatch):
+    folds = folds_of()
+    shared = folds.make(0).train.gram.part.shared
+
+    def fail(*_):
+        raise MemoryError
+
+    with monkeypatch.context() as broken:
+        broken.setattr(shared.source, "make", fail)
+        with pytest.raises(MemoryError):
+            shared.find(3)
+    with monkeypatch.context() as broken:
+        broken.setattr(shared._room, "take", fail)
+        with pytest.raises(MemoryError):
+            shared.find(3)
+    np.testing.assert_array_equal(shared.source.whole(shared.find(3)), folds.total.gram.column(3))
+
+
+def test_joblib_in_any_mood_spreads_the_runs(monkeypatch):
+    monkeypatch.setattr("quadboost.choosing.folds.VOTERS_FOR_THREADS", 0)
+    known = cross_validate(folds_of(), EVERY_CANDIDATE, ROUNDS)
+    for mood in ({"prefer": "processes"}, {"backend": "loky"}, {"backend": "threading", "n_jobs": 1}):
+        with joblib.parallel_config(**mood):
+            found = cross_validate(folds_of(n_threads=2), EVERY_CANDIDATE, ROUNDS)
+        np.testing.assert_array_equal(found.score, known.score)

@@ -1,0 +1,21 @@
+"""Two fitted estimators compared: every bit of what was learnt."""
+
+import numpy as np
+
+
+def score(model, Z):
+    return model.decision_function(Z) if hasattr(model, "decision_function") else model.predict(Z)
+
+
+def assert_same_model(found, known):
+    """Every bit of what was learnt."""
+    for name in ("feature", "kind", "threshold", "weight"):
+        np.testing.assert_array_equal(getattr(found.ensemble_, name), getattr(known.ensemble_, name), err_msg=name)
+    np.testing.assert_array_equal(found.intercept_, known.intercept_)
+    assert found.ensemble_.categories == known.ensemble_.categories
+    histories = zip(np.atleast_1d(found.history_), np.atleast_1d(known.history_), strict=True)
+    for own, other in histories:
+        assert own.keys() == other.keys()
+        for name, values in other.items():
+            np.testing.assert_array_equal(own[name], values, err_msg=name)
+    np.testing.assert_array_equal(found.feature_importances_, known.feature_importances_)

@@ -1,0 +1,642 @@
+"""The estimators do what scikit-learn's do, and what their attributes say is true."""
+
+from __future__ import annotations
+
+import inspect
+import io
+import json
+import pickle
+import tracemalloc
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from comparing import assert_same_model, score
+from mixed_table import CATEGORIES, mixed_table, targets
+from oracles import lasso_solution
+from reference import voter_matrix
+from sklearn.base import clone
+from sklearn.datasets import load_diabetes, load_digits, load_iris, load_wine
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import quadboost.estimators.plain
+from quadboost import QuadBoostClassifier, QuadBoostRegressor
+from quadboost.moments.gram import StumpGram
+
+M = 300
+X = mixed_table(M)
+Y = targets(X)
+REAL = Y + np.random.default_rng(2).normal(size=M)
+OPTIONS = {"categorical_features": [4], "max_rounds": 60, "thresholds": 20}
+EACH = [QuadBoostClassifier, QuadBoostRegressor]
+each = pytest.mark.parametrize("estimator", EACH)
+
+
+def fitted(estimator, **options):
+    y = Y if estimator is QuadBoostClassifier else REAL
+    return estimator(**{**OPTIONS, **options}).fit(X, y)
+
+
+def staged(model, Z):
+    return list(model.staged_decision_function(Z) if hasattr(model, "classes_") else model.staged_predict(Z))
+
+
+# --- scikit-learn -------------------------------------------------------------------------------------------
+
+
+@parametrize_with_checks([QuadBoostClassifier(), QuadBoostRegressor()])
+def test_scikit_learn_has_nothing_to_complain_about(estimator, check):
+    check(estimator)
+
+
+def test_constructor_is_as_documented():
+    shared = {
+        "penalty": "l1",
+        "reg_lambda": "auto",
+        "alpha_max": 0.1,
+        "mode": "corrective",
+        "max_rounds": 10_000,
+        "thresholds": 255,
+        "spacing": "quantile",
+        "fit_intercept": True,
+        "reweight_every": None,
+        "reweight_sweeps": 1,
+        "validation_fraction": None,
+        "patience": 50,
+        "tol": 1e-7,
+        "n_jobs": None,
+        "random_state": None,
+        "verbose": 0,
+    }
+    for estimator in EACH:
+        parameters = inspect.signature(estimator).parameters
+        assert {name: parameters[name].default for name in shared} == shared
+        positional = [p.name for p in parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+        assert positional == ["penalty"]
+        for name in parameters:
+            assert f"\n    {name} :" in estimator.__doc__ or f", {name}" in estimator.__doc__, name
+
+
+def test_pipeline_grid_search_and_cross_validation():
+    data, label = load_iris(return_X_y=True)
+    pipeline = make_pipeline(StandardScaler(), QuadBoostClassifier(max_rounds=100))
+    grid = {"quadboostclassifier__penalty": ["l1", "l2"], "quadboostclassifier__reg_lambda": [0.01, 0.1]}
+    search = GridSearchCV(pipeline, grid, cv=3).fit(data, label)
+    assert search.best_score_ > 0.9
+    assert cross_val_score(search.best_estimator_, data, label, cv=3).mean() > 0.9
+    scores = cross_val_score(QuadBoostRegressor(), *load_diabetes(return_X_y=True), cv=3)
+    assert scores.mean() > 0.35
+
+
+@each
+def test_a_clone_has_the_parameters_and_nothing_of_the_fit(estimator):
+    model = fitted(estimator, callbacks=[print], warm_start=True)
+    copy = clone(model)
+    assert copy.get_params() == model.get_params()
+    assert vars(copy).keys() == model.get_params().keys()
+
+
+@pytest.mark.parametrize("way", ["pickle", "joblib", "joblib compressed"])
+@each
+def test_a_stored_model_predicts_the_same_and_can_go_on(estimator, way, tmp_path):
+    model = fitted(estimator, warm_start=True)
+    model.predict(X)  # what is kept for scoring must not be in the way
+    if way == "pickle":
+        copy = pickle.loads(pickle.dumps(model))
+    else:
+        joblib.dump(model, tmp_path / "model", compress=3 if "compressed" in way else 0)
+        copy = joblib.load(tmp_path / "model")
+    np.testing.assert_array_equal(copy.predict(X), model.predict(X))
+    np.testing.assert_array_equal(staged(copy, X), staged(model, X))
+    y = Y if estimator is QuadBoostClassifier else REAL
+    for one in (model, copy):
+        one.set_params(max_rounds=90).fit(X, y)
+    assert_same_model(copy, model)
+
+
+def test_fit_changes_neither_its_data_nor_its_parameters():
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 2], "c": np.where(X[:, 1] > 1, "yes", "no")})
+    before, y, weight = frame.copy(), Y.copy(), np.arange(M) % 4.0
+    frozen = [values.copy() for values in (y, weight)]
+    for values in (y, weight):
+        values.flags.writeable = False
+    model = QuadBoostClassifier(max_rounds=20, validation_fraction=0.2, random_state=0)
+    parameters = model.get_params()
+    model.fit(frame, y, sample_weight=weight).predict(frame)
+    pd.testing.assert_frame_equal(frame, before)
+    for values, known in zip((y, weight), frozen, strict=True):
+        np.testing.assert_array_equal(values, known)
+    assert model.get_params() == parameters
+
+
+# --- what X can be ------------------------------------------------------------------------------------------
+
+
+def test_names_of_a_frame_are_kept_and_columns_found_by_name():
+    frame = pd.DataFrame(X[:, [0, 2]], columns=["size", "age"])
+    model = QuadBoostClassifier(max_rounds=20).fit(frame, Y)
+    assert model.feature_names_in_.tolist() == ["size", "age"]
+    assert model.ensemble_.feature_names == ("size", "age")
+    np.testing.assert_array_equal(model.predict(frame[["age", "size"]]), model.predict(frame))
+    np.testing.assert_array_equal(score(model, frame[["age", "size"]]), score(model, frame))
+    with pytest.raises(ValueError, match="X lacks columns that QuadBoostClassifier was trained on: 'age'"):
+        model.predict(frame.rename(columns={"age": "years"}))
+    model.fit(X[:, :2], Y)
+    assert not hasattr(model, "feature_names_in_")
+
+
+DTYPES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "g", ">f8", ">i4", "O"]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_real_dtype_gives_the_model_of_the_same_numbers(dtype):
+    numbers = (np.arange(M * 3).reshape(M, 3) * 7919) % (2 if dtype == "?" else 50)
+    model = QuadBoostClassifier(max_rounds=20).fit(numbers.astype(dtype), Y)
+    known = QuadBoostClassifier(max_rounds=20).fit(numbers.astype(float), Y)
+    assert_same_model(model, known)
+    np.testing.assert_array_equal(score(model, numbers.astype(dtype)), score(known, numbers.astype(float)))
+
+
+@pytest.mark.parametrize(
+    "layout", [np.asfortranarray, lambda X: X[::-1, ::-1][::-1, ::-1], lambda X: np.repeat(X, 2, axis=0)[::2], list]
+)
+def test_every_layout_gives_the_same_model(layout):
+    table = X[:, [0, 1, 2, 7]]
+    known = QuadBoostClassifier(max_rounds=20).fit(table, Y)
+    model = QuadBoostClassifier(max_rounds=20).fit(layout(table), Y)
+    assert_same_model(model, known)
+    np.testing.assert_array_equal(score(model, layout(table)), score(known, table))
+
+
+@pytest.mark.parametrize("layout", [np.ascontiguousarray, np.asfortranarray])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_table_of_floats_is_not_copied(layout, dtype):
+    table = layout(np.random.default_rng(0).normal(size=(40_000, 60)).astype(dtype))
+    y = np.where(table[:, 0] > 0, 1, -1)
+    model = QuadBoostClassifier(thresholds=15, max_rounds=20, n_jobs=1)
+    tracemalloc.start()
+    model.fit(table, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.reset_peak()
+    before = tracemalloc.get_traced_memory()[0]
+    model.decision_function(table)
+    peak_of_scores = tracemalloc.get_traced_memory()[1] - before
+    tracemalloc.stop()
+    a_few_columns = 15 * 8 * len(table)  # half the table in single precision, a quarter in double
+    assert peak < table.size + a_few_columns  # a byte for every value
+    assert peak_of_scores < 3 * 8 * len(table)
+
+
+# --- labels and class weights -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["no", "yes"],
+        [0, 1],
+        [-1, 1],
+        [7, 3],
+        [False, True],
+        [0.0, 1.0],
+        np.array(["a", "b"], dtype=object),
+        pd.Categorical(["low", "high"]),
+    ],
+)
+def test_any_two_labels(labels):
+    given = np.asarray(labels)[(Y > 0).astype(int)]
+    model = QuadBoostClassifier(**OPTIONS).fit(X, given)
+    np.testing.assert_array_equal(model.classes_, np.unique(given))
+    label = model.predict(X)
+    assert label.dtype == np.unique(given).dtype
+    np.testing.assert_array_equal(label, model.classes_[(model.decision_function(X) > 0).astype(int)])
+    np.testing.assert_array_equal(label, model.classes_[model.predict_proba(X).argmax(axis=1)])
+    sign = 1 if model.classes_[1] == given[Y > 0][0] else -1
+    np.testing.assert_allclose(sign * model.decision_function(X), score(fitted(QuadBoostClassifier), X), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        list,
+        pd.Series,
+        lambda y: pd.Series(y).astype("string"),
+        lambda y: pd.Series(y).astype("category"),
+        lambda y: np.asarray(y)[::-1][::-1],
+    ],
+)
+def test_labels_in_any_container(make):
+    labels = np.where(Y > 0, "yes", "no")
+    model = QuadBoostClassifier(**OPTIONS).fit(X, make(labels))
+    np.testing.assert_array_equal(model.predict(X), QuadBoostClassifier(**OPTIONS).fit(X, labels).predict(X))
+
+
+# "auto" counts examples by their own weights, not by those of their classes.
+PENALISED = {**OPTIONS, "reg_lambda": 0.01}
+
+
+def test_class_weights_are_weights_of_the_rows():
+    labels = np.where(Y + X[:, 0] > 1, "rare", "common")
+    share = np.mean(labels == "rare")
+    assert 0.05 < share < 0.4
+    cost = {"rare": 3.0, "common": 1.0}
+    by_class = QuadBoostClassifier(**PENALISED, class_weight=cost).fit(X, labels)
+    by_row = QuadBoostClassifier(**PENALISED).fit(X, labels, sample_weight=np.where(labels == "rare", 3.0, 1.0))
+    assert_same_model(by_class, by_row)
+    default = QuadBoostClassifier(**PENALISED, class_weight={"rare": 3.0}).fit(X, labels)  # the others weigh 1
+    assert_same_model(default, by_row)
+    weight = np.where(labels == "rare", 1 / (2 * share), 1 / (2 * (1 - share)))
+    balanced = QuadBoostClassifier(**PENALISED, class_weight="balanced").fit(X, labels)
+    known = QuadBoostClassifier(**PENALISED).fit(X, labels, sample_weight=weight)
+    np.testing.assert_allclose(score(balanced, X), score(known, X), rtol=0, atol=1e-8)
+    # Balanced, neither class is more likely without further knowledge.
+    assert QuadBoostClassifier(reg_lambda=10.0, class_weight="balanced").fit(X, labels).intercept_ == pytest.approx(
+        0,
+        abs=1e-9,  # class weights are rounded
+    )
+
+
+def test_class_weights_count_beside_sample_weights_and_for_validation():
+    labels, weight = Y.astype(int), 1.0 + np.arange(M) % 3
+    rows, held_out = slice(0, 200), slice(200, M)
+    model = QuadBoostClassifier(**PENALISED, class_weight={1: 2.0, -1: 1.0}).fit(
+        X[rows], labels[rows], weight[rows], X[held_out], labels[held_out], sample_weight_val=weight[held_out]
+    )
+    total = weight * np.where(labels == 1, 2.0, 1.0)
+    known = QuadBoostClassifier(**PENALISED).fit(
+        X[rows], labels[rows], total[rows], X[held_out], labels[held_out], sample_weight_val=total[held_out]
+    )
+    assert_same_model(model, known)
+
+
+# --- rounds, stages, warm starts ----------------------------------------------------------------------------
+
+FITS = {
+    "l1": {},
+    "forward": {"penalty": "l2", "reg_lambda": 2.0, "mode": "forward"},
+    "no intercept": {"penalty": None, "fit_intercept": False},
+    "sweeps": {"reg_lambda": 0.003, "reweight_every": 7, "reweight_sweeps": 2},
+    "linf": {"penalty": "linf", "alpha_max": 0.02, "spacing": "uniform"},
+    "validation": {
+        "penalty": "l2",
+        "reg_lambda": 5.0,
+        "validation_fraction": 0.3,
+        "random_state": 1,
+        "reweight_every": 9,
+    },
+}
+each_fit = pytest.mark.parametrize("options", FITS.values(), ids=FITS.keys())
+
+
+@each_fit
+@each
+def test_the_last_stage_is_the_model_and_each_stage_that_of_as_many_rounds(estimator, options):
+    model = fitted(estimator, **options)
+    stages = staged(model, X)
+    assert len(stages) == model.n_rounds_ > 3
+    np.testing.assert_allclose(stages[-1], score(model, X), rtol=0, atol=1e-12)
+    if "validation_fraction" in options:
+        return  # a shorter fit may find an even earlier round the best
+    for n_rounds in (1, 2, model.n_rounds_ - 1):
+        shorter = fitted(estimator, **{**options, "max_rounds": n_rounds})
+        np.testing.assert_allclose(stages[n_rounds - 1], score(shorter, X), rtol=0, atol=1e-12)
+
+
+@each_fit
+@each
+def test_the_history_has_the_risk_of_every_stage(estimator, options):
+    y = Y if estimator is QuadBoostClassifier else REAL
+    model = estimator(**{**OPTIONS, **options, "validation_fraction": None}).fit(X, y)
+    history = model.history_
+    risks = [np.mean((y - stage) ** 2) for stage in staged(model, X)]
+    np.testing.assert_allclose(history["risk"], risks, rtol=1e-10)
+    assert {"voter", "feature", "threshold", "edge", "weight", "risk", "objective"} <= history.keys()
+    assert {len(values) for values in history.values()} == {model.n_rounds_}
+    assert np.all(np.diff(history["objective"]) < 0)
+
+
+@each_fit
+@each
+def test_a_warm_start_equals_having_fitted_all_rounds_at_once(estimator, options):
+    known = fitted(estimator, **options)
+    y = Y if estimator is QuadBoostClassifier else REAL
+    model = estimator(**{**OPTIONS, **options}, warm_start=True)
+    for max_rounds in (1, 8, 30, 60):
+        model.set_params(max_rounds=max_rounds).fit(X, y)
+    assert_same_model(model, known)
+    np.testing.assert_array_equal(staged(model, X), staged(known, X))
+    assert model.stop_reason_ == known.stop_reason_
+
+
+def test_a_warm_start_of_several_outputs_equals_all_rounds_at_once():
+    labels = np.digitize(REAL, [-1, 0, 1])
+    known = QuadBoostClassifier(**OPTIONS).fit(X, labels)
+    model = QuadBoostClassifier(**{**OPTIONS, "max_rounds": 13}, warm_start=True).fit(X, labels)
+    assert_same_model(model.set_params(max_rounds=60).fit(X, labels), known)
+
+
+def test_a_warm_start_keeps_the_split_of_its_first_fit(monkeypatch):
+    splits = []
+    split = quadboost.estimators.plain._split
+
+    def spy(*arguments):
+        splits.append(split(*arguments))
+        return splits[-1]
+
+    monkeypatch.setattr(quadboost.estimators.plain, "_split", spy)
+    model = QuadBoostClassifier(**OPTIONS, validation_fraction=0.3, warm_start=True)  # random_state=None
+    model.fit(X, Y)
+    model.set_params(max_rounds=90).fit(X, Y)
+    known = QuadBoostClassifier(**{**OPTIONS, "max_rounds": 90})
+    split = splits[0]
+    known.fit(X[~split], Y[~split], X_val=X[split], y_val=Y[split])
+    assert_same_model(model, known)
+
+
+@pytest.mark.parametrize("change", [{"reg_lambda": 0.001}, {"penalty": "l2"}, {"mode": "forward"}, {"thresholds": 10}])
+def test_a_warm_start_with_other_parameters_does_not_pretend(change):
+    """It is refused, or it fits what it was asked for; it does not return the old model as the new one."""
+    model = QuadBoostClassifier(**OPTIONS, reg_lambda=0.1, warm_start=True).fit(X, Y)
+    model.set_params(max_rounds=500, **change)
+    refusal = ""
+    try:
+        model.fit(X, Y)
+    except ValueError as error:
+        refusal = str(error)
+    if refusal:
+        assert "warm_start" in refusal
+        return
+    known = QuadBoostClassifier(**{**OPTIONS, "max_rounds": 500, "reg_lambda": 0.1, **change}).fit(X, Y)
+    assert model.history_["objective"][-1] == pytest.approx(known.history_["objective"][-1], rel=1e-3)
+
+
+def test_a_warm_start_with_fewer_rounds_than_there_are_is_refused():
+    model = QuadBoostClassifier(**OPTIONS, warm_start=True).fit(X, Y)
+    with pytest.raises(ValueError, match="max_rounds=10"):
+        model.set_params(max_rounds=10).fit(X, Y)
+
+
+def test_a_warm_start_on_a_table_of_another_shape_is_refused():
+    model = QuadBoostClassifier(**OPTIONS, warm_start=True).fit(X, Y)
+    with pytest.raises(ValueError, match="give the same data, or set warm_start=False"):
+        model.fit(X[:-1], Y[:-1])
+
+
+def test_without_a_warm_start_every_fit_begins_anew():
+    model = QuadBoostClassifier(**OPTIONS)
+    assert_same_model(model.fit(X, Y).fit(X, Y), QuadBoostClassifier(**OPTIONS).fit(X, Y))
+
+
+# --- stopping -----------------------------------------------------------------------------------------------
+
+
+@each
+def test_the_number_of_rounds_is_chosen_on_the_validation_rows(estimator):
+    y = Y if estimator is QuadBoostClassifier else REAL
+    rows, held_out = slice(0, 150), slice(150, M)
+    model = estimator(**{**OPTIONS, "max_rounds": 5_000}, penalty=None, patience=30)
+    model.fit(X[rows], y[rows], X_val=X[held_out], y_val=y[held_out])
+    risks = model.history_["validation_risk"]
+    assert model.n_rounds_ == np.argmin(risks) + 1
+    assert len(risks) == model.n_rounds_ + 30
+    assert model.stop_reason_ == "patience"
+    assert risks[model.n_rounds_ - 1] == pytest.approx(
+        np.mean((score(model, X[held_out]) - y[held_out]) ** 2), rel=1e-10
+    )
+
+
+def test_a_validation_fraction_is_the_same_split_for_the_same_random_state():
+    options = {**OPTIONS, "penalty": None, "validation_fraction": 0.25}
+    first, same, other = (QuadBoostClassifier(**options, random_state=seed).fit(X, Y) for seed in (0, 0, 1))
+    assert_same_model(first, same)
+    assert not np.array_equal(first.history_["validation_risk"], other.history_["validation_risk"])
+    assert first.ensemble_.info["validation_rows"] == M // 4
+
+
+def test_rows_held_out_have_the_classes_in_proportion():
+    labels = np.where(np.arange(M) < 12, "rare", "common")
+    model = QuadBoostClassifier(**OPTIONS, validation_fraction=1 / 3, random_state=0).fit(X, labels)
+    assert model.ensemble_.info["rows"] == 200
+    intercept = (
+        QuadBoostClassifier(reg_lambda=100.0, validation_fraction=1 / 3, random_state=0).fit(X, labels).intercept_
+    )
+    assert intercept == pytest.approx(1 - 2 * 192 / 200 if labels[0] > "common" else 2 * 192 / 200 - 1)
+
+
+def test_callbacks_can_stop_a_fit_of_several_outputs():
+    heard = []
+    model = QuadBoostClassifier(
+        **{**OPTIONS, "max_rounds": 10_000}, callbacks=[lambda *news: heard.append(news) or True], callback_every=5
+    ).fit(X, np.digitize(REAL, [-1, 1]))
+    assert model.stop_reason_ == ["callback"] * 3
+    assert model.n_rounds_ == [5, 5, 5]
+    assert [round for round, _, _ in heard] == [5, 5, 5]
+
+
+def test_max_seconds_bounds_all_outputs_together():
+    options = {**OPTIONS, "penalty": "l2", "reg_lambda": 1e5, "mode": "forward", "max_rounds": 10**8, "tol": 0.0}
+    model = QuadBoostRegressor(**options, max_seconds=0.2).fit(X, np.column_stack([REAL, -REAL, Y]))
+    assert model.stop_reason_ == ["max_seconds"] * 3
+    assert max(model.n_rounds_) < 10**8
+
+
+def test_the_dual_gap_bounds_the_distance_from_the_lasso():
+    model = fitted(QuadBoostRegressor, reg_lambda=0.05, max_rounds=10_000, tol=1e-10)
+    ensemble = model.ensemble_
+    stumps = model._stumps.describe(np.arange(model._stumps.n_voters))
+    best = lasso_solution(voter_matrix(X, *stumps, CATEGORIES), REAL, 0.05, None, True)
+    objective = np.mean((REAL - model.predict(X)) ** 2) + 2 * 0.05 * np.abs(ensemble.weight).sum()
+    assert 0 <= model.dual_gap_ < 1e-9
+    assert objective == pytest.approx(best.objective, abs=1e-9)
+    early = fitted(QuadBoostRegressor, reg_lambda=0.05, max_rounds=3)
+    assert early.dual_gap_ >= early.history_["objective"][-1] - best.objective > 1e-4
+
+
+# --- several outputs ----------------------------------------------------------------------------------------
+
+
+def each_output(model, n_outputs):
+    """Weights of each output for every voter that has one, by its name."""
+    ensemble = model.ensemble_
+    names = list(zip(ensemble.feature.tolist(), ensemble.kind.tolist(), ensemble.threshold.tolist(), strict=True))
+    weight = ensemble.weight.reshape(len(names), n_outputs)
+    return [{name: w for name, w in zip(names, column, strict=True) if w != 0} for column in weight.T.tolist()]
+
+
+def test_several_classes_are_one_against_the_rest_each():
+    labels = np.digitize(REAL, [-1, 0, 1])
+    model = QuadBoostClassifier(**OPTIONS).fit(X, labels)
+    scores = model.decision_function(X)
+    assert scores.shape == (M, 4)
+    for c, weights in enumerate(each_output(model, 4)):
+        one = QuadBoostClassifier(**OPTIONS).fit(X, labels == c)
+        assert each_output(one, 1)[0] == weights
+        assert model.intercept_[c] == one.intercept_
+        assert model.reg_lambda_[c] == one.reg_lambda_
+        np.testing.assert_array_equal(model.history_[c]["risk"], one.history_["risk"])
+        np.testing.assert_allclose(scores[:, c], one.decision_function(X), rtol=0, atol=1e-13)
+    np.testing.assert_array_equal(model.predict(X), scores.argmax(axis=1))
+    stages = staged(model, X)
+    assert len(stages) == max(model.n_rounds_)
+    np.testing.assert_allclose(stages[-1], scores, rtol=0, atol=1e-12)
+
+
+def test_several_targets_are_each_by_itself():
+    both = np.column_stack([REAL, 3 * Y - X[:, 0]])
+    model = QuadBoostRegressor(**OPTIONS).fit(X, both)
+    assert model.predict(X).shape == both.shape
+    for output, weights in enumerate(each_output(model, 2)):
+        one = QuadBoostRegressor(**OPTIONS).fit(X, both[:, output])
+        assert each_output(one, 1)[0] == weights
+        assert model.intercept_[output] == one.intercept_
+    alone = QuadBoostRegressor(**OPTIONS).fit(X, both[:, :1])
+    assert alone.predict(X).shape == (M, 1)
+    np.testing.assert_array_equal(alone.predict(X)[:, 0], QuadBoostRegressor(**OPTIONS).fit(X, REAL).predict(X))
+
+
+def test_ten_classes_share_their_gram_columns(monkeypatch):
+    made = []
+    make = StumpGram.make
+
+    def spy(self, voter, *neighbours):
+        made.append(voter)
+        return make(self, voter, *neighbours)
+
+    monkeypatch.setattr(StumpGram, "make", spy)
+    data, label = load_digits(return_X_y=True)
+    model = QuadBoostClassifier(max_rounds=300).fit(data, label)
+    assert sum(model.n_rounds_) > 2_000
+    assert len(made) == len(set(made))  # no column was made for a second class again
+    assert set(made) <= set(np.concatenate([history["voter"] for history in model.history_]).tolist())
+
+
+@pytest.mark.parametrize(("load", "least"), [(load_iris, 0.9), (load_wine, 0.93), (load_digits, 0.9)])
+def test_known_classes_are_learnt_and_probabilities_are_normalised(load, least):
+    data, label = load(return_X_y=True)
+    odd = np.arange(len(label)) % 2 == 1
+    model = QuadBoostClassifier(max_rounds=500).fit(data[odd], label[odd])
+    probability = model.predict_proba(data[~odd])
+    assert model.score(data[~odd], label[~odd]) > least
+    np.testing.assert_allclose(probability.sum(axis=1), 1.0, rtol=0, atol=1e-12)
+    assert np.all(probability >= 0)
+    np.testing.assert_array_equal(model.predict(data[~odd]), model.classes_[probability.argmax(axis=1)])
+
+
+# --- targets of a regression --------------------------------------------------------------------------------
+
+
+def test_lambda_is_in_the_units_of_the_target():
+    plain, larger = (QuadBoostRegressor(**OPTIONS, reg_lambda=0.01 * unit).fit(X, unit * REAL) for unit in (1, 8))
+    np.testing.assert_allclose(larger.predict(X), 8 * plain.predict(X), rtol=1e-12)
+    automatic = QuadBoostRegressor(**OPTIONS).fit(X, REAL), QuadBoostRegressor(**OPTIONS).fit(X, 8 * REAL)
+    assert automatic[1].reg_lambda_ == pytest.approx(8 * automatic[0].reg_lambda_)
+    l2 = [QuadBoostRegressor(**OPTIONS, penalty="l2", reg_lambda=0.3).fit(X, unit * REAL).predict(X) for unit in (1, 8)]
+    np.testing.assert_allclose(l2[1], 8 * l2[0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("penalty", [{"reg_lambda": 0.05}, {"penalty": "linf", "alpha_max": 0.02}])
+def test_standardized_targets_make_penalties_mean_the_same_for_each(penalty):
+    options = {**OPTIONS, **penalty, "standardize": True, "validation_fraction": 0.2, "random_state": 0}
+    known = QuadBoostRegressor(**options).fit(X, REAL)
+    both = QuadBoostRegressor(**options).fit(X, np.column_stack([REAL, 1000 * REAL + 7]))
+    np.testing.assert_allclose(both.predict(X)[:, 0], known.predict(X), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(both.predict(X)[:, 1], 1000 * known.predict(X) + 7, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(staged(both, X)[-1], both.predict(X), rtol=0, atol=1e-9)
+    by_hand = QuadBoostRegressor(**{**options, "standardize": False}).fit(X, REAL / REAL.std())
+    np.testing.assert_allclose(known.predict(X), REAL.std() * by_hand.predict(X), rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("offset", [1e3, 1e6, 1e9])
+def test_a_large_mean_of_the_target_changes_the_intercept_alone(offset):
+    known = fitted(QuadBoostRegressor)
+    model = QuadBoostRegressor(**OPTIONS).fit(X, REAL + offset)
+    noise = 1e-15 * offset  # the targets themselves are rounded that much
+    np.testing.assert_allclose(model.predict(X) - offset, known.predict(X), rtol=0, atol=1e-9 + 10 * noise)
+    np.testing.assert_allclose(model.history_["risk"], known.history_["risk"], rtol=1e-9 + 10 * noise)
+
+
+@pytest.mark.parametrize("unit", [1e-100, 1e-12, 1e12, 1e100])
+def test_the_unit_of_the_target_does_not_matter(unit):
+    known = fitted(QuadBoostRegressor)
+    np.testing.assert_allclose(
+        QuadBoostRegressor(**OPTIONS).fit(X, REAL * unit).predict(X) / unit, known.predict(X), rtol=1e-9
+    )
+
+
+def test_a_constant_target_is_predicted():
+    for options in ({}, {"standardize": True}, {"penalty": None}, {"validation_fraction": 0.3}):
+        model = QuadBoostRegressor(**OPTIONS, **options).fit(X, np.full(M, 3.7))
+        np.testing.assert_allclose(model.predict(X), 3.7, rtol=1e-15)
+
+
+def test_a_table_without_a_voter_predicts_the_mean():
+    constant = np.ones((M, 2))
+    model = QuadBoostRegressor().fit(constant, REAL)
+    np.testing.assert_allclose(model.predict(constant), REAL.mean())
+    assert (model.n_rounds_, model.stop_reason_) == (0, "converged")
+    assert staged(model, constant) == []
+    np.testing.assert_array_equal(model.feature_importances_, 0)
+
+
+# --- what else a model tells --------------------------------------------------------------------------------
+
+
+def test_importance_is_how_much_a_feature_moves_the_scores():
+    model = fitted(QuadBoostClassifier)
+    spread = np.zeros(X.shape[1])
+    for shape in model.ensemble_.shape_functions():
+        alone = np.full_like(X, np.nan)
+        alone[:, shape.feature] = X[:, shape.feature]
+        empty = [other.missing for other in model.ensemble_.shape_functions() if other.feature != shape.feature]
+        spread[shape.feature] = np.std(model.decision_function(alone) - np.sum(empty))
+    np.testing.assert_allclose(model.feature_importances_, spread / spread.sum(), rtol=0, atol=1e-12)
+    assert model.feature_importances_.argmax() in (0, 2)
+    np.testing.assert_array_equal(model.feature_importances_[[3, 6]], 0)  # never change
+
+
+def test_importances_of_weighted_rows_and_several_outputs_add_up_to_one():
+    weight = np.random.default_rng(0).uniform(size=M)
+    model = QuadBoostClassifier(**OPTIONS).fit(X, np.digitize(REAL, [-1, 1]), sample_weight=weight)
+    assert model.feature_importances_.shape == (X.shape[1],)
+    assert model.feature_importances_.sum() == pytest.approx(1.0)
+
+
+def test_what_is_kept_with_the_model_is_json():
+    model = fitted(QuadBoostClassifier, random_state=np.random.RandomState(0), callbacks=[print])
+    info = json.loads(json.dumps(model.ensemble_.info, allow_nan=False))
+    assert info["rows"] == M
+    assert info["parameters"]["max_rounds"] == 60
+    assert info["outputs"][0]["rounds"] == model.n_rounds_
+
+
+def test_a_step_before_in_a_pipeline_may_make_a_frame():
+    names = FunctionTransformer(lambda Z: pd.DataFrame(Z, columns=list("abcdefgh")))
+    pipeline = make_pipeline(names, QuadBoostClassifier(max_rounds=20)).fit(X, Y)
+    assert pipeline[-1].feature_names_in_.tolist() == list("abcdefgh")
+    buffer = io.BytesIO()
+    joblib.dump(pipeline[-1], buffer)
+
+
+def test_a_callback_stops_each_of_several_outputs_by_itself():
+    labels = np.digitize(REAL, [-1, 1])
+    model = QuadBoostClassifier(
+        penalty="l2", max_rounds=50, callbacks=[lambda round, risk, _: round >= 20], callback_every=5
+    ).fit(X, labels)
+    assert model.n_rounds_ == [20, 20, 20]
+
+
+@pytest.mark.parametrize("make", [lambda y: y.astype("datetime64[D]"), lambda y: y.astype(np.longdouble)])
+def test_labels_that_no_file_could_hold_are_refused_before_the_fit(make):
+    with pytest.raises(ValueError, match=r"make them text, with y.astype\(str\)"):
+        QuadBoostClassifier().fit(X, make((REAL > 0).astype(int)))
+
+
+def test_labels_in_an_object_array():
+    known = QuadBoostClassifier(**OPTIONS).fit(X, (REAL > 0).astype(int))
+    assert_same_model(QuadBoostClassifier(**OPTIONS).fit(X, (REAL > 0).astype(int).astype(object)), known)
+    with pytest.raises(ValueError, match=r"labels of different types \(int, str\)"):
+        QuadBoostClassifier().fit(X, np.array([1, "a"] * (M // 2), dtype=object))

@@ -1,0 +1,225 @@
+"""The fitted model: scores are the plain sum over its voters, whatever way they are computed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from reference import LEVEL, MISSING, THRESHOLD, voter_matrix
+
+import quadboost.model.ensemble
+from quadboost import Ensemble
+
+NAN = np.nan
+CUTS = [-1.0, 0.0, 0.5, 2.0]
+VALUES = [-2.0, *CUTS, np.nextafter(0.5, 1), np.nextafter(0.5, 0), 1e300, NAN]
+# Feature 1: three levels, the last of two pooled values. Features 0 and 2 are real.
+CATEGORIES = {1: [["a"], ["b"], ["c", "d"]]}
+LETTERS = ["a", "b", "c", "d", "never seen", None]
+
+
+@st.composite
+def ensembles(draw, n_outputs=None):
+    """Voters of all kinds on two real features and a categorical one; one output (1-d) or several."""
+    real = st.tuples(st.sampled_from([0, 2]), st.just(THRESHOLD), st.sampled_from(CUTS))
+    level = st.tuples(st.just(1), st.just(LEVEL), st.sampled_from([0.0, 1.0, 2.0]))
+    missing = st.tuples(st.sampled_from([0, 1, 2]), st.just(MISSING), st.just(0.0))
+    voters = draw(st.lists(real | level | missing, max_size=12, unique=True))
+    feature, kind, threshold = zip(*voters, strict=True) if voters else ((), (), ())
+    shape = (len(voters),) if n_outputs is None else (len(voters), n_outputs)
+    weight = draw(arrays(float, shape, elements=st.floats(-2, 2)))
+    intercept = draw(arrays(float, () if n_outputs is None else n_outputs, elements=st.floats(-2, 2)))
+    arguments = {"n_features": 3, "categories": CATEGORIES}
+    if draw(st.booleans()):  # the order of voters does not matter
+        order = list(range(len(voters)))[::-1]
+        feature, kind, threshold = ([part[i] for i in order] for part in (feature, kind, threshold))
+        weight = weight[::-1]
+    return Ensemble(feature, threshold, weight, intercept, kind=kind, **arguments)
+
+
+tables = st.lists(
+    st.tuples(st.sampled_from(VALUES), st.sampled_from(LETTERS), st.sampled_from(VALUES)), min_size=1, max_size=20
+)
+
+
+def plain_sum(ensemble, X):
+    H = voter_matrix(X, ensemble.feature, ensemble.kind, ensemble.threshold, ensemble.categories)
+    return ensemble.intercept + H @ ensemble.weight
+
+
+@given(st.one_of(ensembles(), ensembles(1), ensembles(3)), tables)
+@settings(max_examples=200, deadline=None)
+def test_the_score_is_the_intercept_plus_the_sum_of_weighted_votes(ensemble, rows):
+    X = np.array(rows, dtype=object)
+    known = plain_sum(ensemble, X)
+    frame = pd.DataFrame({"x": X[:, 0].astype(float), "c": X[:, 1], "z": X[:, 2].astype(float)})
+    for table in (X, frame):
+        np.testing.assert_allclose(ensemble.decision_function(table), known, rtol=0, atol=1e-13)
+
+
+@given(st.one_of(ensembles(), ensembles(3)), tables)
+@settings(max_examples=100, deadline=None)
+def test_shape_functions_add_up_to_the_score(ensemble, rows):
+    total = np.zeros((len(rows), *np.shape(ensemble.intercept))) + ensemble.intercept
+    for shape in ensemble.shape_functions():
+        assert (shape.levels is None) == (shape.feature != 1)
+        for i, row in enumerate(rows):
+            x = row[shape.feature]
+            if x is None or x != x:
+                total[i] += shape.missing
+            elif shape.levels is None:
+                total[i] += shape.values[np.sum(x > shape.thresholds)]
+            else:
+                total[i] += shape.values[next((n for n, group in enumerate(shape.levels) if x in group), -1)]
+    known = ensemble.decision_function(np.array(rows, dtype=object))
+    np.testing.assert_allclose(total, known, rtol=0, atol=1e-13)
+
+
+def test_a_value_on_a_threshold_is_below_it():
+    ensemble = Ensemble([0], [0.5], [1.0], 0.0, n_features=1)
+    X = np.array([[0.5], [np.nextafter(0.5, 1)], [np.float32(0.5)], [-np.inf], [np.inf], [NAN]])
+    np.testing.assert_array_equal(ensemble.decision_function(X), [-1, 1, -1, -1, 1, 0])
+
+
+def test_float32_rows_are_compared_in_double_precision():
+    x = np.float32(0.1)  # a little above 0.1
+    ensemble = Ensemble([0], [0.1], [1.0], 0.0, n_features=1)
+    np.testing.assert_array_equal(ensemble.decision_function(np.array([[x]], dtype=np.float32)), [1.0])
+
+
+def test_a_feature_that_was_never_missing_abstains_where_it_is():
+    ensemble = Ensemble([0, 1], [0.0, 0.0], [1.0, 10.0], 100.0, n_features=2)
+    np.testing.assert_array_equal(ensemble.decision_function([[NAN, 1.0], [NAN, NAN]]), [110.0, 100.0])
+
+
+def test_all_voters_of_a_category_are_against_a_level_never_seen():
+    ensemble = Ensemble(
+        [0, 0], [0, 1], [1.0, 10.0], 0.0, kind=[LEVEL, LEVEL], n_features=1, categories={0: [["a"], ["b"]]}
+    )
+    X = pd.DataFrame({"c": ["a", "b", "z", None]})
+    np.testing.assert_array_equal(ensemble.decision_function(X), [-9.0, 9.0, -11.0, 0.0])
+
+
+def test_an_ensemble_without_voters_says_its_intercept():
+    ensemble = Ensemble([], [], [], 0.25, n_features=2)
+    np.testing.assert_array_equal(ensemble.decision_function(np.zeros((3, 2))), 0.25)
+    assert ensemble.shape_functions() == []
+
+
+def big_ensemble(n_outputs):
+    rng = np.random.default_rng(0)
+    shape = 5_000 if n_outputs == 1 else (5_000, n_outputs)
+    feature, threshold = rng.integers(0, 7, size=5_000), rng.normal(size=5_000)
+    return Ensemble(
+        feature, threshold, rng.normal(size=shape), np.zeros(shape[1:] if n_outputs > 1 else ()), n_features=7
+    )
+
+
+@pytest.mark.parametrize("n_outputs", [1, 4])
+@pytest.mark.parametrize("n_jobs", [2, 4, -1])
+def test_threads_give_the_same_scores_bit_for_bit(n_outputs, n_jobs, monkeypatch):
+    monkeypatch.setattr(quadboost.model.ensemble, "CELLS_FOR_THREADS", 0)
+    ensemble, X = big_ensemble(n_outputs), np.random.default_rng(1).normal(size=(3_333, 7))
+    known = ensemble.decision_function(X, n_jobs=1)
+    np.testing.assert_array_equal(ensemble.decision_function(X, n_jobs=n_jobs), known)
+    np.testing.assert_array_equal(ensemble.decision_function(np.asfortranarray(X)), known)
+    alone = np.concatenate([ensemble.decision_function(row[None]) for row in X[:50]])
+    np.testing.assert_array_equal(alone, known[:50])
+
+
+def test_scoring_does_not_grow_with_the_number_of_voters():
+    # A table look-up per feature, however many voters stand behind it.
+    assert len(big_ensemble(1).shape_functions()) == 7
+
+
+# --- labels and probabilities -------------------------------------------------------------------------------
+
+
+def constant(score, classes):
+    """An ensemble of the given score everywhere."""
+    return Ensemble([], [], np.empty((0, *np.shape(score))), score, n_features=1, classes=np.array(classes))
+
+
+ROW = np.zeros((1, 1))
+scores = st.floats(-3, 3) | st.sampled_from([0.0, -0.0, 5e-324, -5e-324, 1e-17, -1e-17, 1.0, -1.0, 1e300, -1e300])
+
+
+@given(scores)
+def test_two_classes_by_the_sign_of_the_score_and_zero_is_the_first(score):
+    ensemble = constant(score, ["no", "yes"])
+    assert ensemble.predict(ROW).tolist() == ["yes" if score > 0 else "no"]
+    first, second = ensemble.predict_proba(ROW)[0]
+    assert second == pytest.approx(min(max((1 + score) / 2, 0), 1), abs=1e-15)
+    assert first + second == 1.0
+    assert (second > first) == (score > 0)
+
+
+@given(st.lists(scores, min_size=3, max_size=5))
+@settings(max_examples=300)
+def test_more_classes_by_the_largest_score_and_the_first_of_equals(values):
+    ensemble = constant(np.array(values), np.arange(len(values)) * 10)
+    label = ensemble.predict(ROW)[0]
+    assert label == 10 * int(np.argmax(values))
+    probability = ensemble.predict_proba(ROW)[0]
+    assert probability.sum() == pytest.approx(1.0, abs=1e-12)
+    assert np.all((probability >= 0) & (probability <= 1))
+    assert 10 * int(np.argmax(probability)) == label
+
+
+@pytest.mark.parametrize("classes", [["a", "b"], [0, 1], [-1.5, 1.5], [False, True]])
+def test_labels_come_back_in_their_own_type(classes):
+    label = constant(1.0, classes).predict(ROW)
+    assert label.dtype == np.array(classes).dtype
+    assert label[0] == classes[1]
+
+
+def test_a_regression_predicts_its_score_and_has_no_probabilities():
+    ensemble = Ensemble([0], [0.0], [1.0], 5.0, n_features=1)
+    np.testing.assert_array_equal(ensemble.predict([[1.0], [-1.0]]), [6.0, 4.0])
+    with pytest.raises(ValueError, match="no class probabilities; use predict"):
+        ensemble.predict_proba([[1.0]])
+
+
+# --- what is refused ----------------------------------------------------------------------------------------
+
+
+# The kernels trust the ensemble: what is wrong in it would read memory that is not its own.
+@pytest.mark.parametrize(
+    ("arguments", "wrong"),
+    [
+        ({"feature": [2]}, "feature"),
+        ({"feature": [-1]}, "feature"),
+        ({"threshold": [0.0, 1.0]}, "threshold"),
+        ({"threshold": [NAN]}, "threshold"),
+        ({"weight": [1.0, 2.0]}, "weight"),
+        ({"kind": [0, 0]}, "kind"),
+        ({"kind": [3]}, "kind"),
+        ({"kind": [LEVEL]}, "level"),  # feature 0 has none
+        ({"kind": [LEVEL], "threshold": [2.0], "categories": {0: [["a"], ["b"]]}}, "level"),
+        ({"classes": np.array(["a"])}, "classes"),
+        ({"classes": np.array(["a", "b", "c"])}, "classes"),
+        ({"feature_names": ("a",)}, "feature_names"),
+    ],
+)
+def test_arrays_that_do_not_make_an_ensemble_are_refused(arguments, wrong):
+    good = {"feature": [0], "threshold": [0.0], "weight": [1.0], "intercept": 0.0, "n_features": 2}
+    with pytest.raises(ValueError, match=wrong):
+        Ensemble(**{**good, **arguments})
+
+
+def test_rows_of_another_width_are_refused():
+    with pytest.raises(ValueError, match="X has 3 features, but this model is expecting 2 features"):
+        Ensemble([0], [0.0], [1.0], 0.0, n_features=2).predict(np.zeros((5, 3)))
+
+
+def test_an_ensemble_needs_numpy_alone(run_python):
+    loaded = run_python(
+        "import sys, quadboost\n"
+        "ensemble = quadboost.Ensemble([0], [0.0], [1.0], 0.5, n_features=1, classes=[0, 1])\n"
+        "print(ensemble.predict([[1.0], [-1.0]]), ensemble)\n"
+        "print({'sklearn', 'scipy', 'pandas', 'h5py', 'joblib'} & set(sys.modules))"
+    )
+    assert loaded.splitlines() == ["[1 0] <Ensemble: 1 voters on 1 features, 2 classes>", "set()"]

@@ -1,0 +1,379 @@
+import hashlib
+import json
+import os
+import pickle
+import re
+import struct
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from model_files import TESTS, bits, constant, example, many_outputs, signed, start_python
+
+import quadboost
+from quadboost.model import file as model_file
+from quadboost.model.file import ModelFileError, ModelRecord, read_model, write_model
+from quadboost.model.record import to_parts
+
+GOLDEN = TESTS / "data" / "model-v1.h5"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "model.h5"
+
+
+def refused(path: Path, data: bytes, message: str) -> None:
+    path.unlink(missing_ok=True)
+    path.write_bytes(data)
+    with pytest.raises(ModelFileError, match=message):
+        read_model(path)
+
+
+# ---- what is written can be read, by us and by others, for ever
+
+
+@pytest.mark.parametrize("make", [example, many_outputs, constant])
+def test_a_model_survives_to_the_last_bit(make: Callable[[], ModelRecord], path: Path) -> None:
+    write_model(path, make())
+    assert bits(read_model(path)) == bits(make())
+
+
+def test_arrays_can_be_written_to(path: Path) -> None:
+    write_model(path, example())
+    found = read_model(path)
+    for array in (found.feature, found.kind, found.threshold, found.weight):
+        assert array.flags.writeable
+        assert array.flags.aligned
+        assert array.dtype.isnative
+
+
+def test_the_file_of_format_1_loads_for_ever() -> None:
+    found = read_model(GOLDEN, "60bde2032d6f2431ac0f706aad9270c1df06c97318a9c48f1c264bc7dd2e6b9e")
+    assert bits(found) == bits(example())
+
+
+def test_the_file_of_format_1_is_written_byte_for_byte() -> None:
+    assert model_file._pack(*to_parts(example()), "0.1.0") == GOLDEN.read_bytes()
+
+
+def test_the_file_of_format_1_predicts_what_it_predicted() -> None:
+    ensemble = quadboost.load(GOLDEN)
+    nan = float("nan")
+    X = np.array(
+        [
+            [2.0, "Québec", 1.0, 1.0],
+            [1.0, "b", -1.0, 0.0],
+            [nan, "elsewhere", nan, nan],
+            [2.0, None, 0.0, -1.0],
+        ],
+        dtype=object,
+    )
+    assert ensemble.decision_function(X).tolist() == pytest.approx([0.1625, -0.2875, -0.1875, -0.9125], rel=1e-14)
+    assert ensemble.predict(X).tolist() == ["ouï ✓", "non", "non", "non"]
+
+
+def test_reading_a_model_needs_numpy_alone(path: Path, run_python: Callable[..., str]) -> None:
+    write_model(path, example())
+    code = f"""
+import sys
+from quadboost.model.file import read_model
+read_model({str(path)!r})
+print([name for name in ("h5py", "sklearn", "scipy", "pandas", "joblib") if name in sys.modules])
+"""
+    assert run_python(code).strip() == "[]"
+
+
+@pytest.mark.parametrize("make", [example, many_outputs, constant])
+def test_the_reader_of_the_documentation_reads_the_file(make: Callable[[], ModelRecord], path: Path) -> None:
+    text = (TESTS.parent / "docs" / "model-file.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert len(code.splitlines()) <= 20
+    names: dict[str, Any] = {}
+    exec(code, names)
+    write_model(path, make())
+    found = names["read"](path)
+    assert bits(ModelRecord(**found)) == bits(make())
+
+
+def test_the_documentation_gives_the_header(path: Path) -> None:
+    write_model(path, many_outputs())
+    data = path.read_bytes()
+    assert data[:16] == b"QuadBoost model\n"
+    assert struct.unpack_from("<QQ", data, 16) == (1, len(data) - 512)
+    assert data[32:64] == hashlib.sha256(data[:32] + data[64:]).digest()
+    assert data[64:96].rstrip(b"\0").decode() == quadboost.__version__
+    with h5py.File(path) as file:
+        assert struct.unpack_from("<QQQ", data, 96) == (*file["weight"].shape, len(file["metadata"]))
+    assert not any(data[120:512])
+
+
+# ---- the expected SHA-256
+
+
+def test_the_digest_is_that_of_the_whole_file(path: Path) -> None:
+    digest = write_model(path, example())
+    assert digest == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert bits(read_model(path, digest)) == bits(example())
+    assert bits(read_model(path, f" {digest.upper()}\n")) == bits(example())
+
+
+def test_another_file_than_the_expected_one_is_refused(path: Path) -> None:
+    expected = write_model(path, example())
+    found = write_model(path, many_outputs())
+    with pytest.raises(ModelFileError, match=f"its SHA-256 is {found}, not {expected} as expected"):
+        read_model(path, expected)
+
+
+@pytest.mark.parametrize("wrong", ["", "abc", "g" * 64, "0" * 63, "0" * 65])
+def test_an_expectation_that_is_no_digest_is_refused(wrong: str, path: Path) -> None:
+    write_model(path, example())
+    with pytest.raises(ModelFileError, match=f"expected_sha256 is '{wrong}', not 64 hexadecimal digits"):
+        read_model(path, wrong)
+
+
+# ---- other files
+
+
+def test_a_missing_file_is_missing(path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=str(path)):
+        read_model(path)
+
+
+def test_a_directory_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ModelFileError, match=f"cannot load {tmp_path}: it is a directory"):
+        read_model(tmp_path)
+    with pytest.raises(ModelFileError, match=f"cannot save the model to {tmp_path}: it is a directory"):
+        write_model(tmp_path, example())
+
+
+def test_a_named_pipe_is_refused_at_once(path: Path) -> None:
+    os.mkfifo(path)
+    with pytest.raises(ModelFileError, match="it is not a regular file"):
+        read_model(path)
+    with pytest.raises(ModelFileError, match="it is not a regular file"):
+        write_model(path, example())
+
+
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+def test_a_pickle_is_never_loaded(protocol: int, path: Path) -> None:
+    class Bomb:
+        def __reduce__(self) -> Any:
+            return os.mkdir, (str(path) + ".was-loaded",)
+
+    refused(path, pickle.dumps(Bomb(), protocol), "it is a pickle, not a model that quadboost wrote")
+    assert not Path(f"{path}.was-loaded").exists()
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "it is empty"),
+        (b"QuadBoost model\n", "it has only 16 bytes: it was cut short"),
+        (b"QuadBoost model\n".ljust(512, b"\0"), "it is damaged"),
+        (b"\0" * 5000, "it is not a model that quadboost wrote"),
+        (b"a,b\n1,2\n", "it is not a model that quadboost wrote"),
+        (b"PK\x03\x04".ljust(1000, b"\0"), "it is not a model that quadboost wrote"),
+    ],
+)
+def test_something_else_is_refused(data: bytes, message: str, path: Path) -> None:
+    refused(path, data, message)
+
+
+def test_another_hdf5_file_is_refused(path: Path) -> None:
+    with h5py.File(path, "w") as file:
+        file["weight"] = np.ones(3)
+    refused(path, path.read_bytes(), "it is an HDF5 file, but not a model that quadboost wrote")
+
+
+def test_a_huge_file_is_not_read(path: Path) -> None:
+    data = model_file._pack(*to_parts(example()), "0.1.0")
+    path.write_bytes(data)
+    os.truncate(path, 2**40)  # takes no space on the disk
+    with pytest.raises(ModelFileError, match="it has 1099511627776 bytes, at most 4294967296 are read"):
+        read_model(path)
+
+
+def test_a_newer_format_says_which_version_to_use(path: Path) -> None:
+    data = model_file._pack(*to_parts(example()), "7.1.0")
+    message = "it has format 2 and was written by quadboost '7.1.0'; this version reads format 1: use that version"
+    refused(path, signed(data[:16] + struct.pack("<Q", 2) + data[24:]), message)
+    # What follows the first five fields may be anything in a newer format.
+    refused(path, signed(data[:16] + struct.pack("<Q", 99) + data[24:96] + b"new" * 200), "it has format 99")
+
+
+# ---- damage
+
+
+def test_a_file_cut_short_or_grown_is_refused(path: Path) -> None:
+    data = GOLDEN.read_bytes()
+    for length in range(len(data)):
+        refused(path, data[:length], "it is empty|cut short|it is not a model")
+    refused(path, data + b"\0", "cut short or damaged")
+    refused(path, data + data, "cut short or damaged")
+
+
+def test_any_wrong_bit_is_found() -> None:
+    data = GOLDEN.read_bytes()
+    for place in range(len(data)):
+        for bit in range(8):
+            wrong = bytearray(data)
+            wrong[place] ^= 1 << bit
+            with pytest.raises(ModelFileError):
+                model_file._unpack(bytes(wrong))
+
+
+def test_any_wrong_byte_of_the_structure_is_found_also_when_signed() -> None:
+    data = GOLDEN.read_bytes()
+    with h5py.File(GOLDEN) as file:
+        end = min(file[name].id.get_offset() for name in file)
+    for place in (*range(24), *range(96, end)):
+        for change in (1, 128, 255):
+            wrong = bytearray(data)
+            wrong[place] ^= change
+            with pytest.raises(ModelFileError):
+                model_file._unpack(signed(bytes(wrong)))
+
+
+# ---- hostile files, signed
+
+
+def rewritten(path: Path, change: Callable[[h5py.File], object]) -> bytes:
+    """The file of the example, changed by h5py and signed."""
+    path.write_bytes(GOLDEN.read_bytes())
+    with h5py.File(path, "r+") as file:
+        change(file)
+    return signed(path.read_bytes())
+
+
+def instead(name: str, **how: Any) -> Callable[[h5py.File], object]:
+    """The change that puts another dataset in the place of one."""
+
+    def change(file: h5py.File) -> None:
+        same = {} if "shape" in how else {"data": file[name][()]}
+        del file[name]
+        file.create_dataset(name, **{**same, **how})
+
+    return change
+
+
+def virtual(file: h5py.File) -> None:
+    layout = h5py.VirtualLayout((6,), "<f8")
+    layout[:] = h5py.VirtualSource("/etc/passwd", "threshold", (6,))
+    del file["threshold"]
+    file.create_virtual_dataset("threshold", layout)
+
+
+def link(name: str, target: Any) -> Callable[[h5py.File], object]:
+    def change(file: h5py.File) -> None:
+        del file[name]
+        file[name] = target(file)
+
+    return change
+
+
+HOSTILE = {
+    "external link": link("weight", lambda _: h5py.ExternalLink("/etc/passwd", "/weight")),
+    "soft link": link("weight", lambda _: h5py.SoftLink("/threshold")),
+    "dangling soft link": link("weight", lambda _: h5py.SoftLink("/nothing")),
+    "hard link": link("weight", lambda file: file["threshold"]),
+    "link to the root group": link("weight", lambda file: file["/"]),
+    "a group": link("weight", lambda file: file.create_group("other")),
+    "virtual dataset": virtual,
+    "external storage": instead("threshold", shape=(6,), dtype="<f8", external=[("/etc/passwd", 0, 48)]),
+    "shape bomb": instead("threshold", shape=(2**42,), dtype="<f8"),
+    "shape bomb in chunks": instead("threshold", shape=(2**42,), dtype="<f8", chunks=(2**20,)),
+    "gzip": instead("threshold", compression="gzip"),
+    "gzip bomb": instead("metadata", data=np.zeros(2**24, np.uint8), compression="gzip"),
+    "chunks": instead("threshold", chunks=(2,)),
+    "resizable": instead("threshold", maxshape=(None,)),
+    "checksum filter": instead("threshold", fletcher32=True),
+    "big-endian": instead("threshold", dtype=">f8"),
+    "single precision": instead("threshold", dtype="<f4"),
+    "wide integers": instead("feature", dtype="<i8"),
+    "unsigned": instead("feature", dtype="<u4"),
+    "another rank": instead("threshold", data=np.zeros((6, 1))),
+    "scalar": instead("threshold", data=1.0),
+    "null dataspace": instead("threshold", data=h5py.Empty("<f8")),
+    "compound": instead("threshold", shape=(6,), dtype=np.dtype([("a", "<f8")])),
+    "variable-length text": instead("metadata", data=["a", "b"], dtype=h5py.string_dtype()),
+    "object reference": instead("threshold", shape=(6,), dtype=h5py.ref_dtype),
+    "attribute of a dataset": lambda file: file["weight"].attrs.update(a=1),
+    "attribute of the file": lambda file: file.attrs.update(a="b"),
+    "one more dataset": lambda file: file.create_dataset("more", data=[1]),
+    "one more group": lambda file: file.create_group("more"),
+    "a dataset less": lambda file: file.pop("kind"),
+    "a named type": lambda file: file.update(more=np.dtype("f8")),
+    "nothing": lambda file: [file.pop(name) for name in list(file)],
+}
+
+
+@pytest.mark.parametrize("change", HOSTILE.values(), ids=HOSTILE)
+def test_a_structure_of_another_writer_is_refused(change: Any, path: Path) -> None:
+    refused(path, rewritten(path, change), "its HDF5 structure is not the one that quadboost writes")
+
+
+def test_a_number_changed_by_another_writer_is_checked(path: Path) -> None:
+    refused(
+        path,
+        rewritten(path, lambda file: file["feature"].write_direct(np.full(6, 99, np.int32))),
+        "at feature 99",
+    )
+    path.write_bytes(rewritten(path, lambda file: file["weight"].write_direct(np.full((6, 1), 2.0))))
+    assert read_model(path).weight.tolist() == [2.0] * 6
+
+
+def test_a_structure_that_crashes_libhdf5_is_refused(path: Path) -> None:
+    """The root group's B-tree node says that it is no leaf, and that its child is itself."""
+    data = bytearray(GOLDEN.read_bytes())
+    node = data.index(b"TREE")
+    data[node + 5] = 1
+    struct.pack_into("<Q", data, node + 32, node - 512)
+    refused(path, signed(bytes(data)), "its HDF5 structure is not the one that quadboost writes")
+
+
+@pytest.mark.parametrize("sizes", [(2**61, 1, 0), (2**64 - 1, 2**64 - 1, 0), (0, 2**61, 0), (6, 1, 2**26)])
+def test_sizes_beyond_the_file_are_refused(sizes: tuple[int, int, int], path: Path) -> None:
+    data = GOLDEN.read_bytes()
+    refused(path, signed(data[:96] + struct.pack("<QQQ", *sizes) + data[120:]), "it is too short for")
+
+
+def test_metadata_beyond_the_limit_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = GOLDEN.read_bytes()
+    refused(
+        path,
+        signed(data[:96] + struct.pack("<QQQ", 6, 1, 2**26 + 1) + data[120:]),
+        "67108865 bytes of metadata, at most",
+    )
+    monkeypatch.setattr(model_file, "MAX_METADATA_BYTES", 1000)
+    path.unlink()
+    with pytest.raises(ModelFileError, match="bytes of metadata, at most 1000 are read"):
+        write_model(path, replace(example(), info={"long": "x" * 1000}))
+    monkeypatch.setattr(model_file, "MAX_FILE_BYTES", 2000)
+    with pytest.raises(ModelFileError, match="bytes, at most 2000 are read"):
+        write_model(path, example())
+
+
+def fuzz(directory: Path, n_files: int, seed: int) -> None:
+    workers = [
+        start_python(directory, str(TESTS / "fuzz_model_file.py"), directory, seed + k, n_files // 2) for k in (0, 1)
+    ]
+    for worker in workers:
+        out, errors = worker.communicate(timeout=600)
+        assert worker.returncode == 0, errors
+        outcomes = json.loads(out)
+        assert sum(outcomes.values()) == n_files // 2
+        assert min(outcomes["refused"], outcomes["another valid model"]) > n_files // 20
+
+
+def test_mutated_files_are_refused_or_valid(tmp_path: Path) -> None:
+    fuzz(tmp_path, 20_000, seed=0)
+
+
+@pytest.mark.slow
+def test_many_mutated_files_are_refused_or_valid(tmp_path: Path) -> None:
+    fuzz(tmp_path, 100_000, seed=1000)

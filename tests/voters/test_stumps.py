@@ -1,0 +1,327 @@
+"""Candidate voters of every feature, and rows coded by them."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from mixed_table import N_LEVELS, mixed_table, outputs
+from reference import LEVEL, MISSING, all_stumps
+
+from quadboost.voters.stumps import Stumps, candidate_stumps
+
+NAN = np.nan
+LARGEST = np.finfo(float).max
+
+
+def column(*values):
+    return np.array(values, dtype=float)[:, None]
+
+
+def cuts_of(X, **options):
+    return candidate_stumps(X, **options).cuts[0]
+
+
+def stumps_with(*cuts):
+    """Stumps of real features with the given cuts."""
+    zeros = np.zeros(len(cuts), dtype=np.uint8)
+    return Stumps([np.asarray(own, dtype=float) for own in cuts], is_level=zeros, has_missing=zeros)
+
+
+# --- which voters there are ---------------------------------------------------------------------------------
+
+
+def test_voters_are_ordered_by_feature_then_threshold_or_level_then_missing():
+    X = mixed_table(60)
+    stumps = candidate_stumps(X, thresholds="all", n_levels=N_LEVELS)
+    feature, kind, threshold = stumps.describe(np.arange(stumps.n_voters))
+    level_voters = [(4, LEVEL, float(level)) for level in range(4)] + [(4, MISSING, 0.0)]
+    found = list(zip(feature.tolist(), kind.tolist(), threshold.tolist(), strict=True))
+    before, after = (zip(*all_stumps(X[:, part]), strict=True) for part in (slice(4), slice(5, 8)))
+    assert found == [*before, *level_voters, *((f + 5, k, t) for f, k, t in after)]
+
+
+@pytest.mark.parametrize("thresholds", [1, 10, "all"])
+@pytest.mark.parametrize("spacing", ["quantile", "uniform"])
+def test_a_column_that_never_changes_has_no_voter(thresholds, spacing):
+    X = np.column_stack([np.full(5, 3.0), np.full(5, NAN), np.full(5, -0.0)])
+    X[0, 2] = 0.0  # the same number
+    assert candidate_stumps(X, thresholds=thresholds, spacing=spacing).n_voters == 0
+
+
+@pytest.mark.parametrize("n_levels", [None, 1])
+def test_a_constant_with_missing_values_has_the_missing_voter_alone(n_levels):
+    X = column(0, NAN, 0, 0)
+    stumps = candidate_stumps(X, n_levels=None if n_levels is None else {0: n_levels})
+    assert [part.tolist() for part in stumps.describe(np.arange(stumps.n_voters))] == [[0], [MISSING], [0.0]]
+
+
+@pytest.mark.parametrize("voter", range(12))
+def test_votes_by_bin_are_the_voters_outputs(voter):
+    X = mixed_table(40)
+    stumps = candidate_stumps(X, thresholds=2, n_levels=N_LEVELS)
+    assert stumps.n_voters > voter
+    feature, votes = stumps.votes(voter)
+    np.testing.assert_array_equal(votes[stumps.code(X)[:, feature]], outputs(stumps, X)[:, voter])
+
+
+# --- thresholds ---------------------------------------------------------------------------------------------
+
+
+def test_a_column_of_zeros_does_not_waste_thresholds_on_them():
+    rng = np.random.default_rng(0)
+    values = np.concatenate([np.zeros(9_000), rng.normal(size=1_000)])
+    cuts = cuts_of(values[:, None], thresholds=63)
+    assert len(cuts) == 63
+    bins = np.bincount(np.searchsorted(cuts, values))
+    assert np.sort(bins)[-2] < 2 * 1_000 / 62  # all but the zeros are spread evenly
+
+
+def test_as_many_thresholds_as_there_are_midpoints_are_all_of_them():
+    X = column(3, 1, 1, 2, 10, 2)
+    np.testing.assert_array_equal(cuts_of(X, thresholds=3), [1.5, 2.5, 6.5])
+    assert len(cuts_of(X, thresholds=2)) == 2
+
+
+def test_fewer_rows_than_thresholds():
+    np.testing.assert_array_equal(cuts_of(column(1, 2), thresholds=255), [1.5])
+    assert len(cuts_of(column(1), thresholds=255)) == 0
+
+
+@given(
+    values=arrays(float, st.integers(1, 40), elements=st.sampled_from([*map(float, range(12)), NAN])),
+    data=st.data(),
+    k=st.integers(1, 6) | st.just("all"),
+    spacing=st.sampled_from(["quantile", "uniform"]),
+)
+@settings(max_examples=200, deadline=None)
+def test_an_integer_weight_is_a_repetition_for_the_thresholds(values, data, k, spacing):
+    count = data.draw(arrays(int, len(values), elements=st.sampled_from([1, 2, 3, 50, 1_000])))
+    weighted = candidate_stumps(values[:, None], count.astype(float), thresholds=k, spacing=spacing)
+    repeated = candidate_stumps(np.repeat(values, count)[:, None], thresholds=k, spacing=spacing)
+    np.testing.assert_array_equal(weighted.cuts[0], repeated.cuts[0])
+    np.testing.assert_array_equal(weighted.has_missing, repeated.has_missing)
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("k", [5, 20])
+def test_an_integer_weight_is_a_repetition_for_the_quantiles_of_many_values(seed, k):
+    rng = np.random.default_rng(seed)
+    values, count = rng.normal(size=250), rng.integers(1, 4, size=250)
+    weighted = cuts_of(values[:, None], weight=count.astype(float), thresholds=k)
+    np.testing.assert_array_equal(weighted, cuts_of(np.repeat(values, count)[:, None], thresholds=k))
+
+
+@given(
+    values=arrays(float, 30, elements=st.integers(0, 20).map(float)),
+    weight=arrays(float, 30, elements=st.floats(0.01, 10)),
+    order=st.permutations(range(30)),
+    k=st.integers(1, 12),
+)
+@settings(max_examples=100, deadline=None)
+def test_the_order_of_rows_does_not_change_a_threshold(values, weight, order, k):
+    found = cuts_of(values[order, None], weight=weight[order], thresholds=k)
+    np.testing.assert_array_equal(found, cuts_of(values[:, None], weight=weight, thresholds=k))
+
+
+def test_weights_move_the_quantiles():
+    values = np.arange(100.0)
+    weight = np.where(values < 10, 100.0, 1.0)
+    assert np.sum(cuts_of(values[:, None], thresholds=9) < 10) == 1
+    assert np.sum(cuts_of(values[:, None], weight=weight, thresholds=9) < 10) >= 8
+
+
+@given(
+    low=st.floats(allow_nan=False, allow_infinity=False, width=32),
+    steps=st.integers(1, 3),
+    dtype=st.sampled_from([np.float32, np.float64]),
+)
+@example(low=-1.0, steps=1, dtype=np.float64)
+def test_a_threshold_between_adjacent_floats_separates_them(low, steps, dtype):
+    low = high = dtype(low)
+    assume(low < 1e38)
+    for _ in range(steps):
+        high = np.nextafter(high, dtype(np.inf))
+    X = np.array([[low], [high]], dtype=dtype)
+    stumps = candidate_stumps(X)
+    assert len(stumps.cuts[0]) == 1
+    assert low <= stumps.cuts[0][0] < high
+    np.testing.assert_array_equal(stumps.code(X)[:, 0], [0, 1])
+
+
+@pytest.mark.parametrize("spacing", ["quantile", "uniform"])
+def test_thresholds_of_the_widest_range_are_finite_and_within_it(spacing):
+    X = column(-LARGEST, -1.0, 0.0, 1.0, LARGEST)
+    stumps = candidate_stumps(X, thresholds=3, spacing=spacing)
+    cuts = stumps.cuts[0]
+    assert len(cuts) == 3
+    assert np.all(np.isfinite(cuts) & (np.diff(cuts, prepend=-LARGEST) > 0))
+    np.testing.assert_array_equal(stumps.code(X)[:, 0], np.searchsorted(cuts, X[:, 0]))
+
+
+@pytest.mark.parametrize("options", [{}, {"thresholds": 5}, {"thresholds": "all"}, {"spacing": "uniform"}])
+def test_thresholds_of_float32_are_those_of_the_same_numbers_in_float64(options):
+    X = mixed_table(500).astype(np.float32)
+    single, double = (candidate_stumps(Z, **options) for Z in (X, X.astype(np.float64)))
+    for own, known in zip(single.cuts, double.cuts, strict=True):
+        assert own.dtype == np.float64
+        np.testing.assert_array_equal(own, known)
+    np.testing.assert_array_equal(single.code(X), double.code(X.astype(np.float64)))
+
+
+@pytest.mark.parametrize("n_threads", [2, 4])
+def test_threads_choose_the_same_voters(n_threads):
+    X = mixed_table(300)
+    known, found = (candidate_stumps(X, n_levels=N_LEVELS, n_threads=n) for n in (1, n_threads))
+    for own, other in zip(found.cuts, known.cuts, strict=True):
+        np.testing.assert_array_equal(own, other)
+    np.testing.assert_array_equal(found.has_missing, known.has_missing)
+
+
+# --- codes --------------------------------------------------------------------------------------------------
+
+
+def known_codes(stumps, X):
+    """The number of cuts below each value, and one more than all for a missing one."""
+    columns = zip(stumps.cuts, np.asarray(X, dtype=np.float64).T, strict=True)
+    return np.column_stack([np.where(np.isnan(x), len(cuts) + 1, np.searchsorted(cuts, x)) for cuts, x in columns])
+
+
+numbers = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@given(
+    cuts=st.lists(st.lists(numbers | st.integers(-3, 3).map(float), max_size=40, unique=True), min_size=1, max_size=3),
+    data=st.data(),
+)
+@settings(max_examples=300, deadline=None)
+@example(cuts=[[-LARGEST, 0.0, LARGEST]], data=None)
+@example(cuts=[[0.0, 5e-324, 1e-323]], data=None)
+@example(cuts=[[-1.0, 0.0, 1e300]], data=None)
+def test_a_code_is_the_number_of_cuts_below_the_value(cuts, data):
+    cuts = [np.sort(own) for own in cuts]
+    edges = np.concatenate([*cuts, [0.0, -np.inf, np.inf, NAN]])
+    with np.errstate(over="ignore"):
+        edges = np.concatenate([edges, np.nextafter(edges, np.inf), np.nextafter(edges, -np.inf)])
+    more = [] if data is None else data.draw(st.lists(st.floats(), max_size=20))
+    X = np.repeat(np.append(edges, more)[:, None], len(cuts), axis=1)
+    stumps = stumps_with(*cuts)
+    np.testing.assert_array_equal(stumps.code(X), known_codes(stumps, X))
+
+
+def test_codes_of_many_cuts_in_clusters():
+    rng = np.random.default_rng(0)
+    cuts = np.unique(np.concatenate([rng.normal(size=500) * 1e-9, rng.normal(size=500), rng.normal(size=20) * 1e9]))
+    X = np.concatenate([cuts, rng.normal(size=1_000) * 1e-9, rng.normal(size=1_000)])[:, None]
+    stumps = stumps_with(cuts)
+    np.testing.assert_array_equal(stumps.code(X), known_codes(stumps, X))
+
+
+LAYOUTS = {
+    "rows": np.ascontiguousarray,
+    "columns": np.asfortranarray,
+    "every other row": lambda X: np.repeat(X, 2, axis=0)[::2],
+    "backwards": lambda X: X[::-1, ::-1].copy()[::-1, ::-1],
+    "part of a wider table": lambda X: np.hstack([X, X, X])[:, X.shape[1] : 2 * X.shape[1]],
+    "read-only": lambda X: np.frombuffer(X.tobytes(), dtype=X.dtype).reshape(X.shape),
+    "not aligned": lambda X: np.frombuffer(b"\0" + X.tobytes(), dtype=X.dtype, offset=1).reshape(X.shape),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS.keys())
+def test_any_layout_of_x_gives_the_same_codes(layout, dtype):
+    X = mixed_table(2_000).astype(dtype)
+    stumps = candidate_stumps(X, n_levels=N_LEVELS)
+    known = stumps.code(X)
+    Z = layout(X)
+    np.testing.assert_array_equal(candidate_stumps(Z, n_levels=N_LEVELS).cuts[0], stumps.cuts[0])
+    for n_threads in (1, 4):
+        np.testing.assert_array_equal(stumps.code(Z, n_threads), known)
+
+
+@pytest.mark.parametrize("layout", [np.ascontiguousarray, np.asfortranarray, lambda X: X[::2, ::-1]])
+def test_no_layout_is_copied(layout):
+    X = layout(np.random.default_rng(0).normal(size=(40_000, 20)))
+    stumps = candidate_stumps(X, thresholds=10)
+    tracemalloc.start()
+    codes = stumps.code(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < codes.nbytes + X.nbytes / 10
+
+
+def wide_column(n_distinct, missing):
+    values = np.arange(n_distinct, dtype=float)
+    return np.append(values, NAN)[:, None] if missing else values[:, None]
+
+
+@pytest.mark.parametrize(
+    ("thresholds", "n_distinct", "missing", "dtype"),
+    [
+        (254, 10_000, False, np.uint8),
+        (254, 10_000, True, np.uint8),
+        (255, 10_000, False, np.uint8),
+        (255, 10_000, True, np.uint8),
+        (255, 256, False, np.uint8),
+        (255, 256, True, np.uint8),
+        (255, 255, True, np.uint8),
+        (256, 10_000, False, np.uint16),
+        ("all", 256, False, np.uint8),
+        ("all", 255, True, np.uint8),
+        ("all", 256, True, np.uint16),
+        ("all", 1 << 16, False, np.uint16),
+        ("all", (1 << 16) - 1, True, np.uint16),
+        ("all", 1 << 16, True, np.uint32),
+        ("all", (1 << 16) + 1, False, np.uint32),
+    ],
+)
+def test_codes_take_one_byte_up_to_255_thresholds_and_no_more_than_they_need(thresholds, n_distinct, missing, dtype):
+    X = wide_column(n_distinct, missing)
+    stumps = candidate_stumps(X, thresholds=thresholds)
+    codes = stumps.code(X)
+    assert codes.dtype == dtype
+    np.testing.assert_array_equal(codes, known_codes(stumps, X))
+
+
+def test_values_missing_for_the_first_time_have_a_code_however_many_thresholds_there_are():
+    X = wide_column(256, missing=False)
+    stumps = candidate_stumps(X, thresholds=255)
+    later = column(NAN, -5, 1e9)
+    np.testing.assert_array_equal(stumps.code(later)[:, 0], [256, 0, 255])
+    # A missing value of a narrower feature needs no wider codes.
+    two = candidate_stumps(np.column_stack([X, np.arange(256) % 3]), thresholds=255)
+    assert two.code(np.array([[5.0, NAN]])).dtype == np.uint8
+
+
+def test_evenly_spaced_thresholds_and_missing_values_share_codes_correctly():
+    X = wide_column(10_000, missing=True)
+    stumps = candidate_stumps(X, thresholds=255, spacing="uniform")
+    np.testing.assert_array_equal(stumps.code(X), known_codes(stumps, X))
+
+
+# --- what is refused ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("infinity", [np.inf, -np.inf])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("options", [{}, {"thresholds": "all"}, {"spacing": "uniform"}])
+def test_an_infinite_value_is_refused_by_feature_and_value(infinity, dtype, options):
+    X = np.array([[0, 1], [1, infinity], [NAN, NAN]], dtype=dtype)
+    with pytest.raises(ValueError, match=f"feature 1 holds {infinity}; replace infinity"):
+        candidate_stumps(X, **options)
+
+
+@pytest.mark.parametrize("thresholds", [0, -1, 1.5, True, None, "none", "255"])
+def test_thresholds_that_mean_nothing_are_refused(thresholds):
+    with pytest.raises(ValueError, match=f"thresholds={thresholds!r}"):
+        candidate_stumps(column(1, 2), thresholds=thresholds)
+
+
+def test_an_unknown_spacing_is_refused():
+    with pytest.raises(ValueError, match="spacing='log' is not known; use 'quantile' or 'uniform'"):
+        candidate_stumps(column(1, 2), spacing="log")
