@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from .boosting.booster import Boosted, boost
+    from .boosting.boost import boost
+    from .boosting.result import Boosted
     from .choosing.path import RegularizationPath, regularization_path
     from .estimators.cv import QuadBoostClassifierCV, QuadBoostRegressorCV
     from .estimators.plain import QuadBoostClassifier, QuadBoostRegressor
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 
 # Names are imported when they are first used: a service that loads a model does not pay for training.
 _HOME = {
-    "Boosted": "boosting.booster",
-    "boost": "boosting.booster",
+    "Boosted": "boosting.result",
+    "boost": "boosting.boost",
     "Ensemble": "model.ensemble",
     "load": "model.ensemble",
     "estimate_memory": "fitting.memory",

@@ -6,18 +6,16 @@ def openmp_enabled() -> bool: ...
 def dot(x: np.ndarray, y: np.ndarray) -> float: ...
 def solve(gram: np.ndarray, x: np.ndarray, least: float) -> None: ...
 
-class Edges:
+class Slopes:
     risk: float
     residual_mean: float
     def __init__(
         self,
-        edge: np.ndarray,
+        slope: np.ndarray,
         mean: np.ndarray,
         eta: np.ndarray,
         centre: np.ndarray,
         address: np.ndarray,
-        less: np.ndarray | None,
-        less_bytes: int,
         stamp: np.ndarray,
         clock: np.ndarray,
         total_weight: float,
@@ -34,8 +32,8 @@ class Rounds:
     objective: float
     def __init__(
         self,
-        train: Edges,
-        validation: Edges | None,
+        train: Slopes,
+        validation: Slopes | None,
         weight: np.ndarray,
         anchor: np.ndarray,
         eta: np.ndarray,
@@ -49,3 +47,21 @@ class Rounds:
     def run(self, voter: np.ndarray, log: np.ndarray, first: int, last: int, floor: float) -> tuple[int, int, int]: ...
     def sweep(self, first: int, voter: np.ndarray, total: np.ndarray, n_logged: int) -> tuple[int, int]: ...
     def rerate(self) -> None: ...
+
+def follow_risk(
+    voter: np.ndarray,
+    total: np.ndarray,
+    first: int,
+    address: np.ndarray,
+    counts: bool,
+    total_weight: float,
+    first_edge: np.ndarray,
+    mean: np.ndarray,
+    eta: np.ndarray,
+    centre: np.ndarray,
+    place: np.ndarray,
+    drawn: np.ndarray,
+    weight: np.ndarray,
+    state: np.ndarray,
+    risk: np.ndarray,
+) -> int: ...

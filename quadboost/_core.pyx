@@ -1,4 +1,4 @@
-"""Kernels of boosting on plain arrays: the search for the best stump, and the update of every edge.
+"""Kernels of boosting on plain arrays: the search for the best voter, and the update of every slope.
 
 Python allocates, the kernels fill; arguments are marked IN / OUT. Kernels trust what they are given (the callers
 check) and hold no policy.
@@ -6,7 +6,7 @@ check) and hold no policy.
 from cython.parallel cimport prange
 from libc.stdint cimport int32_t, int64_t, uintptr_t
 
-from quadboost.kernels.types cimport sum_of_products
+from quadboost.kernels.types cimport count_t, sum_of_products
 
 cdef extern from *:
     """
@@ -28,10 +28,8 @@ cdef extern from "rounds.h":
         const double* inverse
         const double* anchor
     ctypedef struct column_t:
-        const void* all
-        const void* less
+        const void* sums
         bint counts
-        int less_bytes
     void move(double*, const double*, column_t, double, double, Py_ssize_t) noexcept nogil
     ctypedef struct offer_t:
         double decrease
@@ -69,36 +67,33 @@ def solve(
 
 
 # ---------------------------------------------------------------------------------------------
-# Rounds: pick the voter that decreases the objective most, weigh it, update every edge
+# Rounds: pick the voter that decreases the objective most, weigh it, update every slope
 # ---------------------------------------------------------------------------------------------
 
-cdef class Edges:
-    """The edge of every voter on one set of rows, and the risk there, as weights move.
+cdef class Slopes:
+    """The slope of every voter on one set of rows, and the risk there, as weights move.
 
+    A slope is an edge, mean(h r), less ridge times the weight that an update would replace (zero on validation rows).
     The residual is r = y - b - sum a_j h_j, where the intercept b follows the weights:
     when a_j moves by d, b moves by -d * centre_j (centre is zero without an intercept).
     """
     cdef public double risk
     cdef public double residual_mean
-    cdef double[::1] _edge
+    cdef double[::1] _slope
     cdef const double[::1] _mean, _eta, _centre
-    cdef const uintptr_t[::1] _address, _less
+    cdef const uintptr_t[::1] _address
     cdef int64_t[::1] _stamp, _clock
     cdef double _per_weight
     cdef bint _counts
-    cdef int _less_bytes
 
     def __init__(
-        self, double[::1] edge, const double[::1] mean, const double[::1] eta, const double[::1] centre,
+        self, double[::1] slope, const double[::1] mean, const double[::1] eta, const double[::1] centre,
         const uintptr_t[::1] address,    # where each voter's Gram column of sums is; 0 where it is not in memory
-        const uintptr_t[::1] less,       # where one is that is to be subtracted from it, or 0; None where there is none
-        int less_bytes,                  # of a number in those
         int64_t[::1] stamp, int64_t[::1] clock,   # IN/OUT when each voter's column was last used, and the time
         double total_weight, bint counts, double risk, double residual_mean,
     ):
-        self._edge, self._mean, self._eta, self._centre = edge, mean, eta, centre
-        self._address, self._less, self._less_bytes = address, less, less_bytes
-        self._stamp, self._clock = stamp, clock
+        self._slope, self._mean, self._eta, self._centre = slope, mean, eta, centre
+        self._address, self._stamp, self._clock = address, stamp, clock
         self._per_weight, self._counts = 1.0 / total_weight, counts
         self.risk, self.residual_mean = risk, residual_mean
 
@@ -113,30 +108,24 @@ cdef class Edges:
 
     cdef column_t _column(self, Py_ssize_t j) noexcept nogil:
         cdef column_t column
-        column.all, column.less = <const void*> self._address[j], NULL
-        column.counts, column.less_bytes = self._counts, self._less_bytes
-        if self._less is not None:
-            column.less = <const void*> self._less[j]
+        column.sums, column.counts = <const void*> self._address[j], self._counts
         return column
 
-    cdef void _move_edges(self, Py_ssize_t j, double delta) noexcept nogil:
+    cdef void _move_slopes(self, Py_ssize_t j, double delta) noexcept nogil:
         cdef double p = delta * self._per_weight, q = delta * self._centre[j]
-        move(&self._edge[0], &self._mean[0], self._column(j), p, q, self._edge.shape[0])
+        move(&self._slope[0], &self._mean[0], self._column(j), p, q, self._slope.shape[0])
 
     def move(self, Py_ssize_t j, double delta):
         """Change the weight of voter j by delta; its column must be in memory."""
         with nogil:
-            self._move_risk(j, self._edge[j], delta)
-            self._move_edges(j, delta)
+            self._move_risk(j, self._slope[j], delta)
+            self._move_slopes(j, delta)
 
 
 cdef class Rounds:
-    """The boosting loop. Comes back to Python for a Gram column, at the end of a log, or to stop.
-
-    While it runs, the edges of the training rows are slopes: less ridge times the anchor.
-    """
+    """The boosting loop. Comes back to Python for a Gram column, at the end of a log, or to stop."""
     cdef public double objective
-    cdef Edges _train, _validation
+    cdef Slopes _train, _validation
     cdef double[::1] _weight, _anchor
     cdef const double[::1] _eta, _inverse
     cdef penalty_t _penalty
@@ -147,7 +136,7 @@ cdef class Rounds:
     LOG_FULL, NEEDS_COLUMN, CONVERGED = 0, 1, 2
 
     def __init__(
-        self, Edges train, Edges validation,   # validation may be None
+        self, Slopes train, Slopes validation,   # validation may be None
         double[::1] weight,                    # IN/OUT weight of every voter
         double[::1] anchor,                    # the weight that an update replaces: `weight` itself, or zeros where it adds
         const double[::1] eta,                 # IN  (centred) second moment of every voter
@@ -163,12 +152,12 @@ cdef class Rounds:
         self._rated = False
 
     cdef double _edge(self, Py_ssize_t j) noexcept nogil:
-        return self._train._edge[j] + self._penalty.ridge * self._anchor[j]
+        return self._train._slope[j] + self._penalty.ridge * self._anchor[j]
 
     cdef void _set_weight(self, Py_ssize_t j, double weight) noexcept nogil:
         cdef double before = self._anchor[j]
         self._weight[j] = weight
-        self._train._edge[j] -= self._penalty.ridge * (self._anchor[j] - before)
+        self._train._slope[j] -= self._penalty.ridge * (self._anchor[j] - before)
 
     cdef double _rule(self, Py_ssize_t j, double z) noexcept nogil:
         """The weight that minimises the objective over one voter's weight."""
@@ -178,7 +167,7 @@ cdef class Rounds:
         return w if w > -cap else -cap
 
     cdef void _pick(self, Py_ssize_t moved, double delta) noexcept nogil:
-        """Update the edges after voter `moved` changed by delta, and find the best voter of the next round."""
+        """Update the slopes after voter `moved` changed by delta, and find the best voter of the next round."""
         cdef double p = delta * self._train._per_weight, q
         cdef offer_t best[MOST_PARTS]
         cdef Py_ssize_t n_voters = self._eta.shape[0], part
@@ -189,10 +178,10 @@ cdef class Rounds:
         if n_voters == 0:
             return
         q, column = delta * self._train._centre[moved], self._train._column(moved)
-        voters.slope, voters.mean, voters.eta = &self._train._edge[0], &self._train._mean[0], &self._eta[0]
+        voters.slope, voters.mean, voters.eta = &self._train._slope[0], &self._train._mean[0], &self._eta[0]
         voters.inverse, voters.anchor = &self._inverse[0], &self._anchor[0]
         if delta == 0:  # any column will do
-            column.all, column.less, column.counts = &self._eta[0], NULL, False
+            column.sums, column.counts = &self._eta[0], False
         if n_parts == 1:
             self._best = move_and_rate(voters, column, p, q, self._penalty, 0, n_voters)
             return
@@ -216,7 +205,7 @@ cdef class Rounds:
         cdef Py_ssize_t t = first, j
         cdef double edge, given, delta
         cdef int why = 0
-        cdef Edges train = self._train, validation = self._validation
+        cdef Slopes train = self._train, validation = self._validation
         cdef bint has_validation = validation is not None
         with nogil:
             if not self._rated:
@@ -237,8 +226,8 @@ cdef class Rounds:
                 self._set_weight(j, self._weight[j] + delta)
                 train._move_risk(j, edge, delta)
                 if has_validation:
-                    validation._move_risk(j, validation._edge[j], delta)
-                    validation._move_edges(j, delta)
+                    validation._move_risk(j, validation._slope[j], delta)
+                    validation._move_slopes(j, delta)
                     log[t, 5] = validation.risk
                 voter[t] = j
                 log[t, 0] = edge
@@ -257,7 +246,7 @@ cdef class Rounds:
         """
         cdef Py_ssize_t j, n_voters = self._weight.shape[0]
         cdef double edge, new, delta
-        cdef Edges train = self._train, validation = self._validation
+        cdef Slopes train = self._train, validation = self._validation
         cdef bint has_validation = validation is not None
         self._rated = False
         j = first
@@ -272,10 +261,10 @@ cdef class Rounds:
                     if delta != 0:
                         self._set_weight(j, new)
                         train._move_risk(j, edge, delta)
-                        train._move_edges(j, delta)
+                        train._move_slopes(j, delta)
                         if has_validation:
-                            validation._move_risk(j, validation._edge[j], delta)
-                            validation._move_edges(j, delta)
+                            validation._move_risk(j, validation._slope[j], delta)
+                            validation._move_slopes(j, delta)
                         voter[n_logged] = j
                         total[n_logged] = new
                         n_logged += 1
@@ -283,5 +272,75 @@ cdef class Rounds:
         return n_logged, j
 
     def rerate(self):
-        """Forget the picked voter: edges or weights were changed from outside."""
+        """Forget the picked voter: slopes or weights were changed from outside."""
         self._rated = False
+
+
+# ---------------------------------------------------------------------------------------------
+# The risk on other rows along a run
+# ---------------------------------------------------------------------------------------------
+
+cdef double _product(
+    const count_t* column, const int64_t* voters, const double* weight, Py_ssize_t n
+) noexcept nogil:
+    cdef double s0 = 0, s1 = 0, s2 = 0, s3 = 0
+    cdef Py_ssize_t i = 0
+    while i + 4 <= n:
+        s0 += weight[i] * column[voters[i]]
+        s1 += weight[i + 1] * column[voters[i + 1]]
+        s2 += weight[i + 2] * column[voters[i + 2]]
+        s3 += weight[i + 3] * column[voters[i + 3]]
+        i += 4
+    while i < n:
+        s0 += weight[i] * column[voters[i]]
+        i += 1
+    return (s0 + s1) + (s2 + s3)
+
+
+def follow_risk(
+    const int64_t[::1] voter,        # IN  (n) whose weight changes
+    const double[::1] total,         # IN  (n) the weight it then has
+    Py_ssize_t first,                # IN  the first change to follow
+    const uintptr_t[::1] address,    # IN  (K) where each voter's Gram column of sums is; 0: not in memory
+    bint counts,                     # IN  whether it is of int32; else of doubles
+    double total_weight,
+    const double[::1] first_edge, const double[::1] mean, const double[::1] eta, const double[::1] centre,  # IN  (K)
+    int64_t[::1] place,              # IN/OUT (K) where a voter is in `drawn`; -1: nowhere
+    int64_t[::1] drawn,              # IN/OUT the voters so far
+    double[::1] weight,              # IN/OUT and their weights
+    double[::1] state,               # IN/OUT risk, mean residual, by how much the intercept fell, number of voters
+    double[::1] risk,                # OUT (n) after each change
+):
+    """Follow the risk on one set of rows as weights change; returns how far it came: further needs a column.
+
+    The edge of one voter is all that a change needs, and it takes a look at the voters drawn so far, not at all.
+    """
+    cdef Py_ssize_t t = first, j, k, n_drawn = <Py_ssize_t> state[3]
+    cdef double here = state[0], residual_mean = state[1], fallen = state[2]
+    cdef double delta, edge, own, square, product
+    with nogil:
+        while t < voter.shape[0]:
+            j = voter[t]
+            if address[j] == 0:
+                break
+            if counts:
+                product = _product(<const int32_t*> address[j], &drawn[0], &weight[0], n_drawn)
+            else:
+                product = _product(<const double*> address[j], &drawn[0], &weight[0], n_drawn)
+            edge = first_edge[j] + mean[j] * fallen - product / total_weight
+            k = place[j]
+            if k < 0:
+                k = place[j] = n_drawn
+                drawn[k], weight[k] = j, 0.0
+                n_drawn += 1
+            delta = total[t] - weight[k]
+            weight[k] = total[t]
+            own = edge - centre[j] * residual_mean
+            square = eta[j] - centre[j] * (2 * mean[j] - centre[j])
+            here -= delta * (2 * own - delta * square)
+            residual_mean -= delta * (mean[j] - centre[j])
+            fallen += delta * centre[j]
+            risk[t] = here
+            t += 1
+    state[0], state[1], state[2], state[3] = here, residual_mean, fallen, n_drawn
+    return t

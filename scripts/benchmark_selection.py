@@ -165,9 +165,9 @@ def race_with_celer(
 
 def stump_outputs(X: np.ndarray) -> np.ndarray:
     """-1 and +1 for every row and stump."""
-    from quadboost.voters.stumps import candidate_stumps
+    from quadboost.voters.thresholds import candidate_voters
 
-    stumps = candidate_stumps(X, thresholds=PATH_THRESHOLDS)
+    stumps = candidate_voters(X, thresholds=PATH_THRESHOLDS)
     outputs = [np.where(X[:, [f]] > cuts, 1.0, -1.0) for f, cuts in enumerate(stumps.cuts)]
     return np.asfortranarray(np.hstack(outputs))
 

@@ -35,10 +35,11 @@ from benchmarking import (
 )
 
 from quadboost import QuadBoostClassifier, QuadBoostRegressor
-from quadboost.boosting.booster import Schedule, run_rounds
 from quadboost.boosting.penalties import NoPenalty
-from quadboost.moments.moments import DEFAULT_CACHE_BYTES, stump_moments
-from quadboost.voters.stumps import candidate_stumps
+from quadboost.boosting.rounds import run_rounds
+from quadboost.boosting.schedule import Schedule
+from quadboost.moments.moments import DEFAULT_CACHE_BYTES, column_moments
+from quadboost.voters.thresholds import candidate_voters
 
 PEERS = {name: peer.packages for name, peer in BOOSTERS.items() if name != OURS}
 PEERS |= {"adaboost": ("sklearn",), "celer": ("celer",), "lasso": ("sklearn",)}
@@ -350,11 +351,11 @@ def phases(X: np.ndarray, y: np.ndarray, rounds: int, threads: int) -> dict[str,
     def lap() -> None:
         times.append(time.perf_counter())
 
-    stumps = candidate_stumps(X, thresholds=N_BINS, n_threads=threads)
+    stumps = candidate_voters(X, thresholds=N_BINS, n_threads=threads)
     lap()
     codes = stumps.code(X, threads)
     lap()
-    moments = stump_moments(stumps, codes, y, n_threads=threads)
+    moments = column_moments(stumps, codes, y, n_threads=threads)
     lap()
     moments.gram.source = source = TimedSource(moments.gram.source)
     boosted = run_rounds(
@@ -439,7 +440,7 @@ def compare_l1(job: Job) -> None:
     """QuadBoost from X, the others from the explicit matrix of stumps, to the same gap."""
     report, size = job.report, job.size
     X, y = job.data(size.l1_rows)
-    stumps = candidate_stumps(X, thresholds=L1_THRESHOLDS)
+    stumps = candidate_voters(X, thresholds=L1_THRESHOLDS)
     H = stump_matrix(stumps, stumps.code(X))
     report.section(
         f"l1 to the optimum: m = {len(y):,}, {H.shape[1]:,} stumps",

@@ -29,9 +29,9 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 from sklearn.model_selection import train_test_split
 
 from quadboost import Ensemble, QuadBoostClassifier, QuadBoostRegressor, boost
-from quadboost.data.frames import learn_schema, to_matrix
-from quadboost.moments.moments import stump_moments
-from quadboost.voters.stumps import candidate_stumps
+from quadboost.data.schema import read_table, to_matrix
+from quadboost.moments.moments import column_moments
+from quadboost.voters.thresholds import candidate_voters
 
 SIZES = (1_000, 5_000, 30_000, 200_000)  # training rows of made tables
 MANY_ROWS = 20_000  # with more there is less chance: two splits will do
@@ -195,8 +195,8 @@ def strengths(split: Split) -> Iterator[dict[str, Any]]:
     """Every penalty over its range; all share one set of moments."""
     schema = learn_schema(split.X[0])
     matrix = to_matrix(split.X[0], schema)
-    stumps = candidate_stumps(matrix, n_levels={f: len(levels) for f, levels in schema.categories.items()})
-    moments = stump_moments(stumps, stumps.code(matrix), split.targets[0])
+    stumps = candidate_voters(matrix, n_levels={f: len(levels) for f, levels in schema.categories.items()})
+    moments = column_moments(stumps, stumps.code(matrix), split.targets[0])
     m, n_voters = len(matrix), stumps.n_voters
     scale = split.targets[0].std(axis=0)
 

@@ -16,8 +16,8 @@ from reference import (
 )
 
 import quadboost
-from quadboost.moments.moments import stump_moments
-from quadboost.voters.stumps import candidate_stumps
+from quadboost.moments.moments import column_moments
+from quadboost.voters.thresholds import candidate_voters
 
 # Numbers that no mean of small integers hits: how a tie with lambda itself is broken is not promised.
 NUMBERS = {
@@ -149,7 +149,7 @@ def outputs(stumps, X):
 @settings(max_examples=100, deadline=None)
 def test_moments_of_stumps_are_those_of_their_outputs(data):
     X, y, weight = data.draw(tables(data.draw(st.integers(1, 3)), [0.0, 1.0, 2.0, np.nan]))
-    stumps = candidate_stumps(X, weight, thresholds="all", n_levels={X.shape[1] - 1: N_LEVELS})
+    stumps = candidate_voters(X, weight, thresholds="all", n_levels={X.shape[1] - 1: N_LEVELS})
     feature, kind, threshold = stumps.describe(np.arange(stumps.n_voters))
     real = feature < X.shape[1] - 1
     assert [feature[real].tolist(), kind[real].tolist(), threshold[real].tolist()] == list(all_stumps(X[:, :-1]))
@@ -158,7 +158,7 @@ def test_moments_of_stumps_are_those_of_their_outputs(data):
     H = outputs(stumps, X)
     w = np.ones(len(y)) if weight is None else weight
     cache_bytes = data.draw(st.sampled_from([1, 200, 1 << 20]))
-    moments = stump_moments(stumps, stumps.code(X), y, weight, cache_bytes=cache_bytes)
+    moments = column_moments(stumps, stumps.code(X), y, weight, cache_bytes=cache_bytes)
     close = {"rtol": 1e-12, "atol": 1e-12}
     np.testing.assert_allclose(moments.total_weight, w.sum(), **close)
     np.testing.assert_allclose(moments.voter_sum, w @ H, **close)
@@ -184,11 +184,11 @@ def test_stumps_of_a_table(penalty, mode, fit_intercept, data):
     lam = data.draw(st.sampled_from(NUMBERS[penalty]))
     options = {"mode": mode, "fit_intercept": fit_intercept, **data.draw(loops())}
     cache_bytes = data.draw(st.sampled_from([1, 200, 1 << 20]))
-    stumps = candidate_stumps(X, weight, thresholds="all", n_levels={n_features: N_LEVELS})
+    stumps = candidate_voters(X, weight, thresholds="all", n_levels={n_features: N_LEVELS})
     assume(stumps.n_voters > 0)
 
     def moments(X, y, weight):
-        return stump_moments(stumps, stumps.code(X), y, weight, cache_bytes=cache_bytes)
+        return column_moments(stumps, stumps.code(X), y, weight, cache_bytes=cache_bytes)
 
     found = quadboost.boost(
         moments(X, y, weight),
@@ -211,9 +211,9 @@ def test_moments_of_parts_add_up_and_subtract(penalty, mode, fit_intercept, data
     weight = np.concatenate([part[2] for part in parts]) if weighted else None
     lam = data.draw(st.sampled_from(NUMBERS[penalty]))
     options = {"mode": mode, "fit_intercept": fit_intercept, "max_rounds": 10}
-    stumps = candidate_stumps(X, weight, thresholds="all", n_levels={n_features: N_LEVELS})
+    stumps = candidate_voters(X, weight, thresholds="all", n_levels={n_features: N_LEVELS})
     assume(stumps.n_voters > 0)
-    first, second = (stump_moments(stumps, stumps.code(X), y, weight) for X, y, weight in parts)
+    first, second = (column_moments(stumps, stumps.code(X), y, weight) for X, y, weight in parts)
 
     for moments, rows in ((first + second, (X, y, weight)), (first + second - first, parts[1])):
         found = quadboost.boost(moments, **penalty_options(penalty, lam), **options)
@@ -226,8 +226,8 @@ def test_the_scale_of_the_weights_does_not_matter(scale):
     X, y, weight = rng.normal(size=(50, 3)), rng.normal(size=50), rng.uniform(0.5, 2, size=50)
 
     def weights_of_voters(weight):
-        stumps = candidate_stumps(X, weight, thresholds=7)
-        moments = stump_moments(stumps, stumps.code(X), y, weight)
+        stumps = candidate_voters(X, weight, thresholds=7)
+        moments = column_moments(stumps, stumps.code(X), y, weight)
         return quadboost.boost(moments, max_rounds=20, fit_intercept=True).weight
 
     np.testing.assert_allclose(weights_of_voters(scale * weight), weights_of_voters(weight), rtol=0, atol=1e-10)
@@ -291,14 +291,14 @@ def columns(draw):
 @settings(max_examples=200, deadline=None)
 def test_quantile_thresholds_give_heavy_values_a_bin_of_their_own(column, k):
     values, weight = column
-    stumps = candidate_stumps(values[:, None], weight, thresholds=k)
+    stumps = candidate_voters(values[:, None], weight, thresholds=k)
     check_quantile_thresholds(values, weight, k, stumps.cuts[0])
 
 
 def test_heavy_values_between_rare_ones_share_the_thresholds_evenly():
     """Every whole number is heavy, and there are not enough cuts to leave them all alone."""
     values = np.concatenate([np.repeat(np.arange(60.0), 100), np.arange(59) + 0.5])
-    cuts = candidate_stumps(values[:, None], thresholds=63).cuts[0]
+    cuts = candidate_voters(values[:, None], thresholds=63).cuts[0]
     check_quantile_thresholds(values, None, 63, cuts)
 
 
@@ -307,7 +307,7 @@ def test_heavy_values_between_rare_ones_share_the_thresholds_evenly():
 def test_midpoints_and_evenly_spaced_thresholds(column, k, spacing):
     values, weight = column
     assume(k == "all" or spacing == "uniform")
-    stumps = candidate_stumps(values[:, None], weight, thresholds=k, spacing=spacing)
+    stumps = candidate_voters(values[:, None], weight, thresholds=k, spacing=spacing)
     known = thresholds_of(values, weight, None if k == "all" else k, spacing)
     np.testing.assert_allclose(stumps.cuts[0], known, rtol=1e-14, atol=1e-14)
 
@@ -315,5 +315,5 @@ def test_midpoints_and_evenly_spaced_thresholds(column, k, spacing):
 def test_a_midpoint_that_rounds_up_is_replaced_by_the_lower_value():
     low = 1.0
     values = np.array([low, np.nextafter(low, 2), np.nextafter(np.nextafter(low, 2), 2), 1e308, 1.7e308])
-    cuts = candidate_stumps(values[:, None], thresholds="all").cuts[0]
+    cuts = candidate_voters(values[:, None], thresholds="all").cuts[0]
     assert np.all((values[:-1] <= cuts) & (cuts < values[1:]))

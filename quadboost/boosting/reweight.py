@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import _core
 from ..kernels import counts
+from ..moments.gram import Lease
 from ..moments.moments import Moments
 from .penalties import Penalty
 
@@ -19,7 +20,13 @@ ROUNDING = 1e-12  # of the largest curvature: a voter of which others leave no m
 
 
 def reweighted(
-    moments: Moments, penalty: Penalty, weight: np.ndarray, edge: np.ndarray, *, fit_intercept: bool
+    moments: Moments,
+    columns: Lease,
+    penalty: Penalty,
+    weight: np.ndarray,
+    edge: np.ndarray,
+    *,
+    fit_intercept: bool,
 ) -> np.ndarray:
     """Weights with a lower objective than the given ones, the lowest unless a weight reached a bound on the way.
 
@@ -29,6 +36,8 @@ def reweighted(
     Parameters
     ----------
     moments : Moments
+    columns : Lease
+        Of the moments' Gram columns.
     penalty : Penalty
     weight, edge : arrays of shape (K,)
         The weights, and every voter's edge with them (`Boosted.weight`, `Boosted.edge`).
@@ -37,7 +46,7 @@ def reweighted(
     voters = np.flatnonzero(weight)
     if not 0 < len(voters) <= MOST_TOGETHER:
         return weight
-    gram = _gram(moments, voters, fit_intercept)
+    gram = _gram(moments, columns, voters, fit_intercept)
     gram[np.diag_indices(len(voters))] += penalty.ridge
     x, sign = weight[voters], np.sign(weight[voters])
     slope = edge[voters] - penalty.shrink * sign - penalty.ridge * x  # of the objective, times -1/2
@@ -63,11 +72,11 @@ def reweighted(
     return result
 
 
-def _gram(moments: Moments, voters: np.ndarray, fit_intercept: bool) -> np.ndarray:
+def _gram(moments: Moments, columns: Lease, voters: np.ndarray, fit_intercept: bool) -> np.ndarray:
     """The Gram matrix of some voters, centred where there is an intercept."""
     gram = np.empty((len(voters), len(voters)))
     for row, voter in zip(gram, voters.tolist(), strict=True):
-        row[:] = moments.gram.column(voter)[voters]
+        row[:] = columns.column(voter)[voters]
     gram /= moments.total_weight
     if fit_intercept:
         mean = moments.voter_sum[voters] / moments.total_weight

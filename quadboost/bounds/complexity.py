@@ -16,9 +16,9 @@ import numpy as np
 
 from ..common.checks import at_least
 from ..common.threads import resolve_threads
-from ..data.frames import learn_schema, to_matrix
+from ..data.schema import read_table
 from ..kernels.complexity import scan_signs
-from ..voters.stumps import Stumps
+from ..voters.columns import Voters
 
 DRAWS_OF_A_WORD = 64
 LARGEST = np.iinfo(np.int32).max
@@ -72,7 +72,7 @@ def rademacher_complexity(
     *,
     draws: int = 1000,
     random_state: int | np.random.Generator | None = 0,
-    thresholds: Stumps | Sequence[np.ndarray] | None = None,
+    thresholds: Voters | Sequence[np.ndarray] | None = None,
     categorical_features: Any = "auto",
     n_jobs: int | None = None,
 ) -> Complexity:
@@ -88,8 +88,8 @@ def rademacher_complexity(
         Draws of signs. The error falls with their square root; they take draws / 8 bytes of memory a row.
     random_state : int, Generator or None
         A number, so that the same rows have the same complexity.
-    thresholds : Stumps, or one array of thresholds per feature, optional
-        Only these voters; X is then a real matrix as `Stumps` knows it. By default the class is one that no sample
+    thresholds : Voters, or one array of thresholds per feature, optional
+        Only these voters; X is then a real matrix as `Voters` knows it. By default the class is one that no sample
         can add to, as the risk bounds want it: every threshold, also below and above all values, every set of the
         values of a categorical feature, and "is missing".
     categorical_features : "auto", None, or a list of columns
@@ -99,8 +99,7 @@ def rademacher_complexity(
     """
     n_draws = at_least("draws", draws, 1)
     if thresholds is None:
-        schema = learn_schema(X, categorical_features=categorical_features, min_category_count=1)
-        matrix = to_matrix(X, schema)
+        schema, matrix = read_table(X, categorical_features=categorical_features, min_category_count=1)
         voters = [_Voters(f in schema.categories, None, True) for f in range(matrix.shape[1])]
     else:
         matrix = np.asarray(X, dtype=np.float64)
@@ -116,14 +115,14 @@ class _Voters(NamedTuple):
     has_missing: bool  # whether "is missing" is one of them
 
 
-def _given_voters(matrix: np.ndarray, thresholds: Stumps | Sequence[np.ndarray]) -> list[_Voters]:
-    if not isinstance(thresholds, Stumps):
+def _given_voters(matrix: np.ndarray, thresholds: Voters | Sequence[np.ndarray]) -> list[_Voters]:
+    if not isinstance(thresholds, Voters):
         cuts = [np.unique(np.asarray(own, dtype=np.float64)) for own in thresholds]
         none = np.zeros(len(cuts), dtype=np.uint8)
-        thresholds = Stumps(cuts, is_level=none, has_missing=none)
-    if matrix.ndim != 2 or matrix.shape[1] != thresholds.n_features or len(matrix) == 0:
+        thresholds = Voters(cuts, is_level=none, has_missing=none)
+    if matrix.ndim != 2 or matrix.shape[1] != thresholds.n_columns or len(matrix) == 0:
         raise ValueError(
-            f"X has shape {matrix.shape}, but thresholds are given for {thresholds.n_features} features; "
+            f"X has shape {matrix.shape}, but thresholds are given for {thresholds.n_columns} features; "
             "give rows with one column for each"
         )
     features = zip(thresholds.is_level.tolist(), thresholds.cuts, thresholds.has_missing.tolist(), strict=True)

@@ -8,18 +8,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..boosting.booster import Boosted, Schedule, run_rounds
-from ..boosting.penalties import Penalty
-from ..boosting.reweight import reweighted
+from ..boosting.result import Boosted
+from ..boosting.rounds import run_rounds
+from ..boosting.schedule import SOLVE, Schedule
 from ..common.checks import at_least, one_of, positive
 from ..common.progress import steps_of
 from ..common.threads import resolve_threads, threads_for
-from ..data.examples import examples_of, labels_of, one_vs_rest, real_targets
-from ..data.frames import FrameSchema, learn_schema
+from ..data.schema import FrameSchema
+from ..fitting.problem import Problem, Reading
 from ..model.ensemble import Ensemble
-from ..moments.moments import DEFAULT_CACHE_BYTES, Moments, stump_moments
-from ..voters.stumps import Stumps, candidate_stumps
-from .search import REACH, Candidate, check_strengths, risk_of_constants, strengths_of
+from ..moments.moments import DEFAULT_CACHE_BYTES, column_moments
+from ..voters.columns import Voters
+from .search import REACH, Candidate, check_strengths, strengths_of
 
 ROUNDS_AT_A_TIME = 300  # between two times that all weights are solved for
 PATH_REACH = REACH | {"l1": 1e-3}  # as other libraries: further down nearly all voters are active
@@ -129,33 +129,30 @@ def regularization_path(
     positive("tol", tol)
     at_least("max_rounds", max_rounds, 1)
     at_least("min_category_count", min_category_count, 1)
-    targets, classes = _targets(y)
-    given = examples_of(X, targets, sample_weight)
-    schema = learn_schema(
-        given.X,
-        categorical_features=categorical_features,
-        min_category_count=min_category_count,
-        sample_weight=given.all_weights(),
-    )
-    rows = given.rows(schema, "regularization_path")
-    n_threads = threads_for(rows.X.size, resolve_threads(n_jobs))
-    stumps = candidate_stumps(
-        rows.X, rows.weight, thresholds=thresholds, spacing=spacing, n_threads=n_threads,
-        n_levels={f: len(levels) for f, levels in schema.categories.items()},
+    reading = Reading(categorical_features, min_category_count, "regularization_path")
+    problem = _problem(X, y, sample_weight, reading)
+    n_threads = threads_for(problem.rows.X.size, resolve_threads(n_jobs))
+    voters = problem.voters(problem.rows, thresholds, spacing, n_threads)
+    moments = column_moments(
+        voters, voters.code(problem.rows.X, n_threads), problem.rows.y, problem.rows.weight,
+        cache_bytes=cache_bytes, n_threads=n_threads,
     )  # fmt: skip
-    codes = stumps.code(rows.X, n_threads)
-    moments = stump_moments(stumps, codes, rows.y, rows.weight, cache_bytes=cache_bytes, n_threads=n_threads)
     values = strengths_of(penalty, strengths, moments, fit_intercept, PATH_REACH)
-    points, best = [], None
+    schedule = Schedule(
+        max_rounds, LEAST_TOL, reweight_every=min(ROUNDS_AT_A_TIME, max_rounds), reweight_sweeps=SOLVE, gap=tol
+    )
+    points: list[_Point] = []
+    weight = None
     with steps_of(verbose, len(values), "strength") as tell:
         for value in values.tolist():
-            best = optimum(
-                moments, Candidate(penalty, value).make(), fit_intercept=fit_intercept, tol=tol, max_rounds=max_rounds,
-                start=best,
+            best = run_rounds(
+                moments, Candidate(penalty, value).make(), schedule,
+                mode="corrective", fit_intercept=fit_intercept, start_weight=weight,
             )  # fmt: skip
+            weight = best.weight
             points.append(_Point.of(best))
             tell()
-    return _path_of(points, penalty, values, stumps, classes, schema)
+    return _path_of(points, penalty, values, voters, problem)
 
 
 class _Point(NamedTuple):
@@ -175,19 +172,14 @@ class _Point(NamedTuple):
 
 
 def _path_of(
-    points: Sequence[_Point],
-    penalty: str,
-    strength: np.ndarray,
-    stumps: Stumps,
-    classes: np.ndarray | None,
-    schema: FrameSchema,
+    points: Sequence[_Point], penalty: str, strength: np.ndarray, candidates: Voters, problem: Problem
 ) -> RegularizationPath:
     """The points side by side, over the voters that any of them has."""
     voters = np.unique(np.concatenate([point.voter for point in points]))
     weight = np.zeros((len(points), len(voters)))
     for row, point in zip(weight, points, strict=True):
         row[np.searchsorted(voters, point.voter)] = point.weight
-    feature, kind, threshold = stumps.describe(voters)
+    feature, kind, threshold = candidates.describe(voters)
     intercept, risk, objective, dual_gap = np.array([point[2:] for point in points]).T
     return RegularizationPath(
         penalty=penalty,
@@ -201,52 +193,19 @@ def _path_of(
         objective=objective,
         dual_gap=dual_gap,
         n_active=np.count_nonzero(weight, axis=1),
-        classes=classes,
-        schema=schema,
+        classes=problem.classes,
+        schema=problem.schema,
     )
 
 
-def optimum(
-    moments: Moments,
-    penalty: Penalty,
-    *,
-    fit_intercept: bool,
-    tol: float,
-    max_rounds: int,
-    start: Boosted | None = None,
-) -> Boosted:
-    """Weights whose dual gap is at most tol times the risk without voters: rounds find voters, then all are solved for.
-
-    Parameters
-    ----------
-    start : Boosted, optional
-        The outcome for the same moments and another strength.
-    """
-    constant = moments.origin + moments.target_sum / moments.total_weight
-    enough = tol * float(risk_of_constants(moments, constant if fit_intercept else np.zeros(1))[0])
-    schedule = Schedule(max_rounds=min(ROUNDS_AT_A_TIME, max_rounds), tol=LEAST_TOL)
-    weight = None
-    if start is not None:
-        weight = reweighted(moments, penalty, start.weight, start.edge, fit_intercept=fit_intercept)
-    n_rounds = 0
-    while True:
-        best = run_rounds(
-            moments, penalty, schedule, mode="corrective", fit_intercept=fit_intercept, start_weight=weight
-        )
-        n_rounds += best.n_rounds
-        if best.dual_gap <= enough or best.n_rounds == 0 or n_rounds >= max_rounds:
-            return best
-        weight = reweighted(moments, penalty, best.weight, best.edge, fit_intercept=fit_intercept)
-
-
-def _targets(y: Any) -> tuple[np.ndarray, np.ndarray | None]:
-    """Targets of shape (m, 1), and the classes where y holds labels."""
-    if np.asarray(y).dtype.kind not in "OSUb":
-        targets = real_targets(y)
-        if targets.ndim != 1:
-            raise ValueError(f"y has shape {targets.shape}; a path is for one target")
-        return targets[:, None], None
-    classes, position = np.unique(labels_of(y), return_inverse=True)
-    if len(classes) != 2:
-        raise ValueError(f"y holds {len(classes)} classes; a path is for two, or for numbers")
-    return one_vs_rest(position, classes), classes
+def _problem(X: Any, y: Any, sample_weight: Any, reading: Reading) -> Problem:
+    """Numbers are targets as they are, text and bool are labels of two classes."""
+    if np.asarray(y).dtype.kind in "OSUb":
+        problem = Problem.of_labels(X, y, sample_weight, reading)
+        if problem.classes is not None and len(problem.classes) > 2:
+            raise ValueError(f"y holds {len(problem.classes)} classes; a path is for two, or for numbers")
+        return problem
+    problem = Problem.of_targets(X, y, sample_weight, reading)
+    if not problem.one_output:
+        raise ValueError(f"y has shape {problem.given.y.shape}; a path is for one target")
+    return problem

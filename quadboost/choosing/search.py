@@ -17,11 +17,11 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from .. import _core
-from ..boosting.booster import LEAST_ETA, Boosted, run_rounds
 from ..boosting.penalties import Penalty, make_penalty
+from ..boosting.result import Boosted
+from ..boosting.rounds import LEAST_ETA, run_rounds
 from ..common.checks import at_least, positive
 from ..fitting.training import Options
-from ..kernels import folds
 from ..moments.moments import Moments
 from .folds import Fold, Folds
 
@@ -252,12 +252,13 @@ def _risks(fold: Fold, run: Boosted, output: int) -> np.ndarray:
     eta, centre, n_drawn = held_out.eta, trace.centres(len(mean)), len(trace.centre)
     place, drawn, weight = np.full(len(mean), -1), np.empty(n_drawn, dtype=np.int64), np.empty(n_drawn)
     state, risk, done = np.array([first_risk, residual_mean, 0.0, 0.0]), np.empty(len(voter)), 0
-    while done < len(voter):
-        held_out.gram.fetch(int(voter[done]))
-        done = folds.follow_risk(
-            voter, new_weight, done, held_out.gram.address, held_out.gram.source.dtype.itemsize,
-            held_out.total_weight, first_edge, mean, eta, centre, place, drawn, weight, state, risk,
-        )  # fmt: skip
+    with held_out.gram.lease() as columns:
+        while done < len(voter):
+            columns.fetch(int(voter[done]))
+            done = _core.follow_risk(
+                voter, new_weight, done, columns.address, columns.has_counts,
+                held_out.total_weight, first_edge, mean, eta, centre, place, drawn, weight, state, risk,
+            )  # fmt: skip
     return np.append(first_risk, risk[end - 1])
 
 

@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 
 from ..common.threads import resolve_threads
-from ..data.frames import to_matrix
 from ..model.ensemble import Ensemble
 from ..model.whole_file import check_output
 from .recognise import NUMBER, convert, kind_of_levels, to_arrow
@@ -32,7 +31,7 @@ def predict(ensemble: Ensemble, arguments: Namespace) -> None:
     features = _features(ensemble, file)
 
     def predicted(batch: Table, matrix: np.ndarray) -> Table:
-        scores = ensemble._score(matrix, arguments.n_jobs)
+        scores = ensemble.score_matrix(matrix, n_jobs=arguments.n_jobs)
         results = _results(ensemble, scores, arguments.proba, arguments.scores)
         columns = [*(batch.column(name) for name in keep), *map(to_arrow, results.values())]
         return pa.Table.from_arrays(columns, names=[*keep, *results])
@@ -78,16 +77,16 @@ def _matrix(batch: Table, features: dict[str, str], ensemble: Ensemble, from_tex
         )
         for name, kind in features.items()
     ]
-    return to_matrix(pa.Table.from_arrays(columns, names=list(features)), ensemble._schema)
+    return ensemble.matrix_of(pa.Table.from_arrays(columns, names=list(features)))
 
 
 def _results(ensemble: Ensemble, scores: np.ndarray, proba: bool, with_scores: bool) -> dict[str, np.ndarray]:
     """The columns to write, by name."""
-    labels = ensemble._label(scores)
+    labels = ensemble.labels_of(scores)
     results = _named("prediction", labels, range(ensemble.n_outputs))
     classes = () if ensemble.classes is None else ensemble.classes.tolist()
     if proba:
-        results |= _named("probability", ensemble._probability(scores), classes)
+        results |= _named("probability", ensemble.probabilities_of(scores), classes)
     if with_scores:
         results |= _named("score", scores, classes or range(ensemble.n_outputs))
     return results

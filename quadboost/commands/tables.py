@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from ..data.frames import listed
+from ..data.tables import listed
 
 BATCH_CELLS = 1 << 19
 BATCH_ROWS = 65_536  # at most

@@ -17,7 +17,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from .._version import __version__
 from ..bounds.risk import Certificate, certify
 from ..common.progress import pace
-from ..data.frames import listed, to_matrix
+from ..data.tables import listed
 from ..estimators.cv import QuadBoostClassifierCV, QuadBoostRegressorCV
 from ..estimators.plain import QuadBoostClassifier, QuadBoostRegressor
 from ..model.ensemble import Ensemble
@@ -241,11 +241,9 @@ def _short(value: Any) -> str:
 
 def _named(ensemble: Ensemble, examples: Examples) -> Ensemble:
     """The ensemble as it goes into the file."""
-    if ensemble.feature_names is None:  # an array has none
-        ensemble._schema = replace(ensemble._schema, feature_names=examples.names)
-    for name in LEFT_OUT:
-        ensemble.info["parameters"].pop(name, None)
-    return ensemble
+    parameters = {name: value for name, value in ensemble.info["parameters"].items() if name not in LEFT_OUT}
+    names = examples.names if ensemble.feature_names is None else ensemble.feature_names  # an array has none
+    return ensemble.replace(feature_names=names, info={**ensemble.info, "parameters": parameters})
 
 
 class _Lines:
@@ -293,7 +291,7 @@ def _figures(ensemble: Ensemble, examples: Examples) -> tuple[float, float]:
     """Quadratic risk, the mean over outputs, and error: share of wrong labels, or root mean square."""
     squares, wrong = np.empty(len(examples.y)), np.empty(len(examples.y))
     for X, rows in examples.blocks():
-        scores = ensemble._score(to_matrix(X, ensemble._schema))
+        scores = ensemble.score_matrix(ensemble.matrix_of(X))
         y = examples.y[rows]
         if ensemble.classes is None:
             squares[rows] = (y - scores) ** 2
@@ -301,7 +299,7 @@ def _figures(ensemble: Ensemble, examples: Examples) -> tuple[float, float]:
             wanted = ensemble.classes[1:] if scores.ndim == 1 else ensemble.classes
             targets = np.where(y[:, None] == wanted, 1.0, -1.0)
             squares[rows] = ((targets - scores.reshape(targets.shape)) ** 2).mean(axis=1)
-            wrong[rows] = ensemble._label(scores) != y
+            wrong[rows] = ensemble.labels_of(scores) != y
     risk = float(np.average(squares, weights=examples.weight))
     return risk, float(np.sqrt(risk) if ensemble.classes is None else np.average(wrong, weights=examples.weight))
 

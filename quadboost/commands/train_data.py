@@ -11,7 +11,7 @@ import numpy as np
 from sklearn import datasets
 from sklearn.model_selection import train_test_split
 
-from ..data.frames import listed
+from ..data.tables import listed
 
 CLASSIFICATION, REGRESSION = "classification", "regression"
 MOST_WHOLE_LABELS = 20  # with more different whole numbers a target is a quantity

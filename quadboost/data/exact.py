@@ -1,73 +1,176 @@
-"""Sums over rows that do not depend on their order: values are rounded once to a common fixed point.
+"""Sums over rows that do not depend on their order, nor on how rows are divided into parts.
 
-Integers add up exactly, so the moments have the same bits for any number of threads and any order of
-rows, and a row of weight 3 is the same as three rows. What is lost is below 2**-40 of the largest value
-for a million rows, and nothing at all for labels, counts and other small integers.
+Values are rounded once, to a common fixed point, and integers add up exactly: so moments have the same bits for any
+number of threads, any order of rows and any partition, and a row of weight 3 is the same as three rows. The fixed
+point is chosen from a few figures of all rows (`Extent`, `Scales`), which parts agree on before they sum. What is lost
+is below 2**-40 of the largest value for a million rows, and nothing for labels, counts and other small integers.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
 WEIGHT_BITS = 51  # twice the sum of all weights is an exact double
 SUM_BITS = 61  # |2 * sum| stays below 2**63
 VALUE_BITS = 53  # what a double has
-MOST_REPEATS = 1 << 24  # whole weights that add up to more are not taken for repetitions of rows
+MOST_ROWS = 1 << 31  # row numbers have 32 bits
 SAME_IN_ANY_ORDER = 1.0 + 1e-9  # a sum of weights that is 1, or 1 - 1e-16 in another order of rows: the same scale
+FAR = 4.0  # a mean so many times the largest deviation from it is far from zero
 
 
-def fixed_point(value: np.ndarray, weight: np.ndarray | None = None) -> tuple[np.ndarray, float]:
-    """Return integers and a scale (a power of two) with integers * scale = weight * value, nearly.
+@dataclass(frozen=True)
+class Extent:
+    """Figures of the weights of some rows; those of parts add up.
 
-    Parameters
+    Attributes
     ----------
-    value : array of shape (m,)
-    weight : array of shape (m,), optional
-        Positive. Without it every row counts once.
+    n_rows : int
+    total, largest : float
+        Sum and largest of the weights.
+    is_whole : bool
+        Whether all weights are whole numbers: then they count repetitions of rows.
     """
-    largest = float(np.max(np.abs(value), initial=0.0))
-    if largest == 0.0:
-        return np.zeros(len(value), dtype=np.int64), 1.0
-    if weight is None or are_repeats(weight):
-        total = float(len(value) if weight is None else weight.sum())
-        bits = min(VALUE_BITS, SUM_BITS - _exponent(total)) - _exponent(largest)
-        integers = np.rint(np.ldexp(value, bits)).astype(np.int64)
-        return integers if weight is None else integers * weight.astype(np.int64), float(np.ldexp(1.0, -bits))
-    shift = _exponent(float(weight.max()))  # the scale of such weights means nothing, and should cost no precision
-    weight = np.ldexp(weight, -shift)
-    bits = min(VALUE_BITS, SUM_BITS - _exponent(float(weight.sum()) * SAME_IN_ANY_ORDER)) - _exponent(largest)
-    return np.rint(np.ldexp(value, bits) * weight).astype(np.int64), float(np.ldexp(1.0, shift - bits))
+
+    n_rows: int
+    total: float
+    largest: float
+    is_whole: bool
+
+    @classmethod
+    def of(cls, n_rows: int, weight: np.ndarray | None) -> Extent:
+        """Without weights every row counts once."""
+        if weight is None:
+            return cls(n_rows, float(n_rows), min(n_rows, 1.0), True)
+        is_whole = bool(np.all(weight == np.rint(weight)))
+        return cls(n_rows, float(weight.sum()), float(weight.max(initial=0.0)), is_whole)
+
+    def __add__(self, other: Extent) -> Extent:
+        return Extent(
+            self.n_rows + other.n_rows,
+            self.total + other.total,
+            max(self.largest, other.largest),
+            self.is_whole and other.is_whole,
+        )
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether every row counts once."""
+        return self.is_whole and self.total == self.n_rows
+
+    @property
+    def are_repeats(self) -> bool:
+        """Whether weights are numbers of equal rows, as many as a table can have."""
+        return self.is_whole and self.total < MOST_ROWS
+
+    def round(self, weight: np.ndarray) -> np.ndarray:
+        """Weights on a common grid, so fine that it hardly matters and so coarse that all their sums are exact.
+
+        Whole numbers stay as they are.
+        """
+        bits = WEIGHT_BITS - _exponent(self.total * SAME_IN_ANY_ORDER)
+        return np.ldexp(np.rint(np.ldexp(weight, bits)), -bits)
+
+    def fixed_point(self, value: np.ndarray, weight: np.ndarray | None, largest: float) -> np.ndarray:
+        """Integers, nearly weight * value / `unit(largest)`; no |value| is above `largest`."""
+        bits = self._value_bits(largest)
+        if self.are_repeats:
+            integers = np.rint(np.ldexp(value, bits)).astype(np.int64)
+            return integers if weight is None else integers * weight.astype(np.int64)
+        # The scale of such weights means nothing, and should cost no precision.
+        weight = np.ldexp(np.ones(len(value)) if weight is None else weight, -_exponent(self.largest))
+        return np.rint(np.ldexp(value, bits) * weight).astype(np.int64)
+
+    def unit(self, largest: float) -> float:
+        """What 1 stands for in `fixed_point`: a power of two."""
+        shift = 0 if self.are_repeats else _exponent(self.largest)
+        return float(np.ldexp(1.0, shift - self._value_bits(largest)))
+
+    def _value_bits(self, largest: float) -> int:
+        if largest == 0.0:
+            return 0
+        total = self.total if self.are_repeats else np.ldexp(self.total, -_exponent(self.largest)) * SAME_IN_ANY_ORDER
+        return min(VALUE_BITS, SUM_BITS - _exponent(float(total))) - _exponent(largest)
 
 
-def rounded_weights(weight: np.ndarray) -> np.ndarray:
-    """Weights rounded to a common grid, so fine that it hardly matters and so coarse that all their sums are exact.
+@dataclass(frozen=True)
+class Scales:
+    """What the parts of a table agree on before they sum their targets.
 
-    Whole numbers stay as they are.
+    Attributes
+    ----------
+    extent : Extent
+        Of the weights of all rows.
+    origin : tuple of float
+        What is subtracted from each target before it is summed: sums of a target far from zero would drown in
+        rounding all that is to be learnt of it.
+    largest : tuple of float
+        Largest absolute value of each target, counted from there.
     """
-    bits = WEIGHT_BITS - _exponent(float(weight.sum()) * SAME_IN_ANY_ORDER)
-    return np.ldexp(np.rint(np.ldexp(weight, bits)), -bits)
+
+    extent: Extent
+    origin: tuple[float, ...]
+    largest: tuple[float, ...]
+
+    @classmethod
+    def agree(cls, parts: Sequence[tuple[np.ndarray, np.ndarray | None]]) -> Scales:
+        """The scales of a table, given as parts: targets of shape (m, n_outputs), and weights or None.
+
+        Three short passes; what each takes from a part is a few numbers.
+        """
+        extent = reduce(Extent.__add__, (Extent.of(len(y), weight) for y, weight in parts))
+        largest = np.max([_largest(y) for y, _ in parts], axis=0)
+        mean = _means(parts, extent, largest)
+        spread = np.max([_largest(y - mean) for y, _ in parts], axis=0)
+        is_far = np.abs(mean) > FAR * spread  # labels stay the whole numbers that they are
+        return cls(extent, tuple(np.where(is_far, mean, 0.0)), tuple(np.where(is_far, spread, largest)))
+
+    def union(self, other: Scales) -> Scales:
+        """Scales for two sets of rows that did not agree on any."""
+        return Scales(self.extent + other.extent, self.origin, tuple(map(max, self.largest, other.largest)))
+
+    @property
+    def units(self) -> np.ndarray:
+        """Of the sums of each target."""
+        return np.array([self.extent.unit(largest) for largest in self.largest])
+
+    @property
+    def square_units(self) -> np.ndarray:
+        """Of the sums of squares of each target."""
+        return np.array([self.extent.unit(largest * largest) for largest in self.largest])
 
 
-def are_repeats(weight: np.ndarray) -> bool:
-    """Whether weights can be taken for numbers of equal rows."""
-    return bool(weight.sum() <= MOST_REPEATS and np.all(weight == np.rint(weight)))
+def exact_mean(value: np.ndarray, weight: np.ndarray | None = None) -> float:
+    """The mean, the same for any order of rows."""
+    parts = [(value[:, None], weight)]
+    return float(_means(parts, Extent.of(len(value), weight), _largest(value[:, None]))[0])
+
+
+def effective_count(weight: np.ndarray) -> float:
+    """How many examples weighted rows are worth: whole weights count repetitions, others by how uneven they are."""
+    extent = Extent.of(len(weight), weight)
+    if extent.is_whole:
+        return extent.total
+    weight = np.sort(weight / weight.max())  # sorted: the same sums for any order of rows
+    return float(weight.sum() ** 2 / np.sum(weight * weight))
+
+
+def _largest(y: np.ndarray) -> np.ndarray:
+    return np.abs(y).max(axis=0, initial=0.0)
+
+
+def _means(parts: Sequence[tuple[np.ndarray, np.ndarray | None]], extent: Extent, largest: np.ndarray) -> np.ndarray:
+    """The mean of every target."""
+    sums, total = np.zeros(len(largest), dtype=np.int64), 0.0
+    for y, weight in parts:
+        sums += [extent.fixed_point(t, weight, top).sum() for t, top in zip(y.T, largest.tolist(), strict=True)]
+        total += float(len(y)) if weight is None else float(extent.round(weight).sum())
+    return np.array([s * extent.unit(top) / total for s, top in zip(sums, largest.tolist(), strict=True)])
 
 
 def _exponent(x: float) -> int:
     """The least e with x < 2**e."""
     return int(np.frexp(x)[1])
-
-
-def exact_mean(value: np.ndarray, weight: np.ndarray | None = None) -> float:
-    """The mean, the same for any order of rows."""
-    integers, scale = fixed_point(value, weight)
-    total = float(len(value)) if weight is None else float(rounded_weights(weight).sum())
-    return float(integers.sum() * scale / total)
-
-
-def effective_count(weight: np.ndarray) -> float:
-    """How many examples weighted rows are worth: whole weights count repetitions, others by how uneven they are."""
-    if are_repeats(weight):
-        return float(weight.sum())
-    weight = np.sort(weight / weight.max())  # sorted: the same sums for any order of rows
-    return float(weight.sum() ** 2 / np.sum(weight * weight))

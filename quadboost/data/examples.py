@@ -10,9 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d
 
 from ..common.checks import one_of, positive
-from .exact import exact_mean
-from .frames import FrameSchema, to_matrix
-from .rows import Rows
+from .exact import MOST_ROWS, exact_mean
 
 LARGEST_TARGET = 1e150  # the square of a larger one overflows
 LARGEST_WEIGHT = 1e150
@@ -60,9 +58,8 @@ class Examples(NamedTuple):
 
     X: Any
     y: np.ndarray
-    weight: np.ndarray | None
+    weight: np.ndarray | None  # None: all weigh 1
     kept: np.ndarray | None  # None: all
-    repeats: np.ndarray | None  # the weights as they were given, without those of classes
 
     def all_weights(self) -> np.ndarray | None:
         """The weight of every row of X, also of those that are left out."""
@@ -72,11 +69,9 @@ class Examples(NamedTuple):
         weight[self.kept] = 1.0 if self.weight is None else self.weight
         return weight
 
-    def rows(self, schema: FrameSchema, owner: str, target_scale: np.ndarray | float = 1.0) -> Rows:
-        matrix = to_matrix(self.X, schema, owner=owner)
-        return Rows(
-            matrix if self.kept is None else matrix[self.kept], self.y / target_scale, self.weight, self.repeats
-        )
+    def part(self, matrix: np.ndarray) -> np.ndarray:
+        """The rows that are kept."""
+        return matrix if self.kept is None else matrix[self.kept]
 
 
 def examples_of(X: Any, y: np.ndarray, weight: Any, suffix: str = "") -> Examples:
@@ -88,10 +83,12 @@ def examples_of(X: Any, y: np.ndarray, weight: Any, suffix: str = "") -> Example
     n_rows = X.shape[0] if X.shape else 0
     if n_rows == 0:
         raise ValueError(f"X{suffix} has 0 rows (shape={X.shape}) while a minimum of 1 is required")
+    if n_rows >= MOST_ROWS:
+        raise ValueError(f"X{suffix} has {n_rows} rows; at most {MOST_ROWS - 1} can be learnt from at once")
     if n_rows != len(y):
         raise ValueError(f"X{suffix} has {n_rows} rows and y{suffix} has {len(y)}; give one target for every row")
     if weight is None:
-        return Examples(X, y, None, None, None)
+        return Examples(X, y, None, None)
     name = f"sample_weight{suffix}"
     weight = np.asarray(weight)
     weight = np.full(n_rows, weight) if weight.ndim == 0 else weight
@@ -113,7 +110,7 @@ def examples_of(X: Any, y: np.ndarray, weight: Any, suffix: str = "") -> Example
         kept = weight > 0
         y, weight = y[kept], weight[kept]
     weight = None if (weight == 1.0).all() else weight
-    return Examples(X, y, weight, kept, weight)
+    return Examples(X, y, weight, kept)
 
 
 def has_validation(X_val: Any, y_val: Any, sample_weight_val: Any) -> bool:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -16,19 +16,18 @@ from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
-from ..boosting.booster import Boosted
+from ..boosting.result import Boosted
 from ..choosing.folds import Fold, Folds, Split
 from ..choosing.plots import plot_surface
 from ..choosing.search import Candidate, Judge, Table, check_strengths, cross_validate, strengths_of
 from ..common.checks import at_least, one_of
 from ..common.progress import steps_of
-from ..data.examples import Examples, class_weights, examples_of, labels_of, one_vs_rest, real_targets, spread_of, times
-from ..data.frames import FrameSchema
-from ..data.rows import Rows
-from ..fitting.training import Options, Trained
-from ..model.ensemble import Ensemble
+from ..data.examples import labels_of, real_targets
+from ..fitting.ensembles import make_ensemble
+from ..fitting.problem import Problem
+from ..fitting.training import Measured, Options
 from ..moments.moments import DEFAULT_CACHE_BYTES, Moments
-from .plain import QuadBoostClassifier, QuadBoostRegressor, _make_ensemble, _Prepared, _QuadBoost
+from .plain import QuadBoostClassifier, QuadBoostRegressor, _QuadBoost
 
 if TYPE_CHECKING:
     from typing_extensions import Self  # in typing from Python 3.11 on
@@ -70,18 +69,6 @@ SEARCH_ATTRIBUTES = """cv_results_ : dict of arrays, one entry per candidate and
         Its mean score.
     best_estimator_ : estimator
         The plain estimator with these parameters, fitted to all rows. Its attributes are also here."""
-
-
-class _Problem(NamedTuple):
-    """What is to be learnt, and the splits to judge by."""
-
-    given: Examples  # with targets as the rounds want them
-    y: np.ndarray  # of all rows of X, as the user gave it
-    sample_weight: np.ndarray | None  # of all rows of X
-    splits: list[Split]
-    classes: np.ndarray | None
-    one_output: bool
-    target_scale: np.ndarray
 
 
 class _Search(_QuadBoost):
@@ -200,83 +187,52 @@ class _Search(_QuadBoost):
             raise ValueError("cv gives no split; give a whole number of folds, such as 5")
         return splits
 
-    def _fit_search(self, problem: _Problem, options: Options) -> None:
-        """Score all candidates, choose, and fit the choice to all rows."""
-        start = time.monotonic()
-        self._refit(problem, self._search(problem, options))
-        self.ensemble_.info["seconds"] = time.monotonic() - start
-
-    def _search(self, problem: _Problem, options: Options) -> _Prepared:
-        """Score all candidates and choose."""
-        schema = self._schema(problem.given)
-        rows = problem.given.rows(schema, type(self).__name__, problem.target_scale)
-        folds = Folds(
-            rows,
-            problem.splits,
-            options,
-            n_levels={f: len(levels) for f, levels in schema.categories.items()},
-            thresholds_per_fold=self.thresholds_per_fold,
-        )
+    def _fit_search(self, problem: Problem, y: Any, groups: Any, options: Options, start: float) -> None:
+        """Score all candidates, choose, and fit the choice to all rows; y is of all rows of X, as the user gave it."""
+        checked = real_targets if problem.classes is None else labels_of
+        y = problem.given.y if problem.given.kept is None else checked(y)
+        splits = self._splits(problem.given.X, y, problem.given.kept, groups)
+        folds = Folds(problem, splits, options, thresholds_per_fold=self.thresholds_per_fold)
         candidates = self._candidates(folds.total)
-        with steps_of(self.verbose, len(candidates) * len(problem.splits), "run") as tell:
-            table = cross_validate(folds, candidates, self._rounds(), self._judge(problem, rows, schema), tell)
+        with steps_of(self.verbose, len(candidates) * len(splits), "run") as tell:
+            table = cross_validate(folds, candidates, self._rounds(), self._judge(problem, y), tell)
         greater_is_better = self.scoring not in ("risk", "error")
         row = table.choose(greater_is_better=greater_is_better, one_standard_error=self.one_standard_error)
         self.cv_results_ = _results(table, greater_is_better)
         self.best_index_ = row
         self.best_score_ = float(table.mean[row])
         self.best_params_ = _parameters(candidates[table.candidate[row]], int(table.rounds[row]))
-        return _Prepared(schema, rows, folds.stumps, folds.of_all_rows())
+        self._refit(problem, Measured(problem.rows, folds.voters, folds.total), start)
 
-    def _judge(self, problem: _Problem, rows: Rows, schema: FrameSchema) -> Judge | None:
+    def _judge(self, problem: Problem, y: np.ndarray) -> Judge | None:
         if self.scoring == "risk":
             return None
-
-        def ensemble(fold: Fold, runs: Sequence[Boosted]) -> Ensemble:
-            trained = Trained(fold.stumps, list(runs), [], np.empty(0))
-            return _make_ensemble(trained, schema, problem.classes, problem.one_output, problem.target_scale, {})
-
-        kept = problem.given.kept
-        original = np.arange(len(problem.y)) if kept is None else np.flatnonzero(kept)
+        rows, kept = problem.rows, problem.given.kept
         if self.scoring == "error":
-            labels = problem.y[original]
 
             def error(fold: Fold, runs: Sequence[Boosted]) -> float:
-                found = ensemble(fold, runs)
-                wrong = found._label(found._score(rows.X[fold.rows], 1)) != labels[fold.rows]
+                found = make_ensemble(problem, fold.voters, runs)
+                wrong = found.labels_of(found.score_matrix(rows.X[fold.rows], n_jobs=1)) != problem.given.y[fold.rows]
                 return float(np.average(wrong, weights=None if rows.weight is None else rows.weight[fold.rows]))
 
             return error
 
+        original = np.arange(len(y)) if kept is None else np.flatnonzero(kept)
         scorer = self.scoring if callable(self.scoring) else get_scorer(self.scoring)
-        weight = problem.sample_weight if _takes_weights(scorer) else None
+        weight = problem.given.all_weights() if _takes_weights(scorer) else None
 
         def score(fold: Fold, runs: Sequence[Boosted]) -> float:
-            estimator = self._estimator(penalty=None, n_jobs=1)
-            estimator.ensemble_ = ensemble(fold, runs)
-            estimator.n_features_in_ = schema.n_features
-            if problem.classes is not None:
-                estimator.classes_ = problem.classes
+            estimator = self._plain.from_ensemble(make_ensemble(problem, fold.voters, runs), n_jobs=1)
             own = original[fold.rows]
             weighted = {} if weight is None else {"sample_weight": weight[own]}
-            return float(scorer(estimator, _safe_indexing(problem.given.X, own), problem.y[own], **weighted))
+            return float(scorer(estimator, _safe_indexing(problem.given.X, own), y[own], **weighted))
 
         return score
 
-    def _refit(self, problem: _Problem, prepared: _Prepared) -> None:
+    def _refit(self, problem: Problem, measured: Measured, start: float) -> None:
         """Fit the chosen estimator to all rows, and take over what it has learnt."""
         best: Any = self._estimator(**self.best_params_)
-        best._fit(
-            problem.given,
-            None,
-            options=best._options(),
-            classes=problem.classes,
-            one_output=problem.one_output,
-            target_scale=problem.target_scale,
-            prepared=prepared,
-        )
-        if problem.classes is not None:
-            best.classes_ = problem.classes
+        best._fit(problem, None, best._options(), start, measured)
         best.ensemble_.info["estimator"] = type(self).__name__
         best.ensemble_.info["cross_validation"] = {
             "scoring": self.scoring if isinstance(self.scoring, str) else _name_of(self.scoring),
@@ -395,26 +351,9 @@ class QuadBoostClassifierCV(_Search, QuadBoostClassifier):
         groups : array of shape (m,), optional
             For the splitter: rows of a group stay together.
         """
-        options = self._check()
-        labels = labels_of(y)
-        given = examples_of(X, labels, sample_weight)
-        classes, position = np.unique(given.y, return_inverse=True)
-        if len(classes) < 2:
-            raise ValueError(
-                f"the labels hold only one class, {classes.tolist()[0]!r}; a classifier needs at least two classes"
-            )
-        class_weight = class_weights(self.class_weight, classes, position, given.weight)
-        targets = one_vs_rest(position, classes)
-        problem = _Problem(
-            given=given._replace(y=targets, weight=times(given.weight, class_weight, position)),
-            y=labels,
-            sample_weight=given.all_weights(),
-            splits=self._splits(given.X, labels, given.kept, groups),
-            classes=classes,
-            one_output=len(classes) == 2,
-            target_scale=np.ones(targets.shape[1]),
-        )
-        self._fit_search(problem, options)
+        start, options = time.monotonic(), self._check()
+        problem = Problem.of_labels(X, y, sample_weight, self._reading, self.class_weight)
+        self._fit_search(problem, y, groups, options, start)
         return self
 
 
@@ -474,19 +413,7 @@ class QuadBoostRegressorCV(_Search, QuadBoostRegressor):
         groups : array of shape (m,), optional
             For the splitter: rows of a group stay together.
         """
-        options = self._check()
-        targets = real_targets(y)
-        given = examples_of(X, targets, sample_weight)
-        given = given._replace(y=given.y.reshape(len(given.y), -1))
-        n_outputs = given.y.shape[1]
-        problem = _Problem(
-            given=given,
-            y=targets,
-            sample_weight=given.all_weights(),
-            splits=self._splits(given.X, targets, given.kept, groups),
-            classes=None,
-            one_output=targets.ndim == 1,
-            target_scale=spread_of(given.y, given.weight) if self.standardize else np.ones(n_outputs),
-        )
-        self._fit_search(problem, options)
+        start, options = time.monotonic(), self._check()
+        problem = Problem.of_targets(X, y, sample_weight, self._reading, self.standardize)
+        self._fit_search(problem, y, groups, options, start)
         return self

@@ -9,33 +9,24 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
 from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import check_is_fitted
 
 from .._version import __version__
-from ..boosting.booster import Boosted, Progress, Schedule
+from ..boosting.records import Progress
+from ..boosting.result import Boosted
+from ..boosting.schedule import Schedule
 from ..common.checks import at_least, positive
 from ..common.progress import Callback, news_of
 from ..common.threads import resolve_threads
-from ..data.examples import (
-    Examples,
-    class_weights,
-    examples_of,
-    has_validation,
-    labels_of,
-    one_vs_rest,
-    positions_of,
-    real_targets,
-    spread_of,
-    times,
-)
-from ..data.frames import FrameSchema, learn_schema, to_matrix
+from ..data.examples import has_validation
 from ..data.rows import Rows
-from ..fitting.training import Options, Trained, describe_run, train
+from ..fitting.ensembles import make_ensemble
+from ..fitting.problem import Problem, Reading
+from ..fitting.training import Measured, Options, Trained, train
 from ..model.ensemble import Ensemble
-from ..moments.moments import DEFAULT_CACHE_BYTES, Moments
-from ..voters.stumps import Stumps
+from ..moments.moments import DEFAULT_CACHE_BYTES
 
 if TYPE_CHECKING:
     from typing_extensions import Self  # in typing from Python 3.11 on
@@ -118,19 +109,11 @@ MAY_CHANGE = ("max_rounds", "max_seconds", "callbacks", "callback_every", "cache
 UNTOLD = ("callbacks", "callback_every", "verbose")  # parameters that say nothing of a model
 
 
-class _Prepared(NamedTuple):
-    """What a fit begins with, where it was made before."""
-
-    schema: FrameSchema
-    rows: Rows
-    stumps: Stumps
-    moments: Moments
-
-
 class _Warm(NamedTuple):
     """Where a fit stood."""
 
-    shape: tuple[int, ...]
+    voters: bytes  # their fingerprint
+    shape: tuple[int, ...]  # of the targets
     parameters: dict[str, Any]
     held_out: np.ndarray | None
     progress: list[Progress]
@@ -148,6 +131,28 @@ class _QuadBoost(BaseEstimator):
         tags.input_tags.allow_nan = True
         return tags
 
+    @classmethod
+    def from_ensemble(cls, ensemble: Ensemble, **parameters: Any) -> Self:
+        """A fitted estimator that predicts as a model does, such as one that was loaded from a file.
+
+        What only a fit knows, such as `history_` and the stages, it does not have.
+
+        Parameters
+        ----------
+        ensemble : Ensemble
+        **parameters
+            Of the estimator; those that are not given have their defaults, not those of the fit.
+        """
+        wanted, found = ("labels", "targets")[:: 1 if is_classifier(cls()) else -1]
+        if (ensemble.classes is not None) != (wanted == "labels"):
+            raise ValueError(f"this model predicts {found}, and {cls.__name__} {wanted}; use the other estimator")
+        estimator = cls(**parameters)
+        estimator._take_over(ensemble)
+        importance = ensemble.info.get("feature_importances")
+        if importance is not None:
+            estimator.feature_importances_ = np.array(importance)
+        return estimator
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to an HDF5 file, to be read by `quadboost.load`."""
         check_is_fitted(self)
@@ -155,15 +160,18 @@ class _QuadBoost(BaseEstimator):
 
     def _matrix(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
-        return to_matrix(X, self.ensemble_._schema, owner=type(self).__name__)
+        return self.ensemble_.matrix_of(X, owner=type(self).__name__)
 
     def _scores(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
-        return self.ensemble_._scores(X, self.n_jobs, type(self).__name__)
+        return self.ensemble_.scores_of(X, n_jobs=self.n_jobs, owner=type(self).__name__)
 
     def _staged_scores(self, X: Any) -> Iterator[np.ndarray]:
+        check_is_fitted(self)
+        if not hasattr(self, "_traces"):
+            raise AttributeError("a model from a file has no stages; they are known to the estimator that was fitted")
         matrix = self._matrix(X)
-        codes = self._stumps.code(matrix)
+        codes = self._voters.code(matrix)
         scores = np.tile([trace.first_intercept for trace in self._traces] * self._target_scale, (len(matrix), 1))
         weight = [dict[int, float]() for _ in self._traces]
         n_rounds = np.atleast_1d(self.n_rounds_)
@@ -171,7 +179,7 @@ class _QuadBoost(BaseEstimator):
             for output in np.flatnonzero(n_rounds >= round).tolist():
                 trace = self._traces[output]
                 for voter, total in zip(*(values.tolist() for values in trace.updates(round)), strict=True):
-                    feature, votes = self._stumps.votes(voter)
+                    feature, votes = self._voters.votes(voter)
                     delta = (total - weight[output].get(voter, 0.0)) * self._target_scale[output]
                     weight[output][voter] = total
                     scores[:, output] += delta * (votes[codes[:, feature]] - trace.centre[voter])
@@ -184,53 +192,49 @@ class _QuadBoost(BaseEstimator):
         if fraction is not None and positive("validation_fraction", fraction) >= 1:
             raise ValueError(f"validation_fraction={fraction!r} must lie between 0 and 1")
         at_least("min_category_count", self.min_category_count, 1)
-        names = Schedule.__dataclass_fields__.keys() - {"callback"}
+        names = Schedule.__dataclass_fields__.keys() - {"callback", "gap"}
         schedule = Schedule(**{name: given[name] for name in names})
         names = Options.__dataclass_fields__.keys() - {"schedule", "n_threads"}
         n_threads = resolve_threads(self.n_jobs)
         return Options(**{name: given[name] for name in names}, schedule=schedule, n_threads=n_threads)
 
-    def _schema(self, given: Examples) -> FrameSchema:
-        return learn_schema(
-            given.X,
-            categorical_features=self.categorical_features,
-            min_category_count=self.min_category_count,
-            sample_weight=given.all_weights(),
-        )
+    @property
+    def _reading(self) -> Reading:
+        return Reading(self.categorical_features, self.min_category_count, type(self).__name__)
 
     def _fit(
         self,
-        given: Examples,
-        validation: Examples | None,
-        *,
+        problem: Problem,
+        validation: Rows | None,
         options: Options,
-        strata: np.ndarray | None = None,
-        classes: np.ndarray | None = None,
-        one_output: bool = True,
-        target_scale: np.ndarray,
-        prepared: _Prepared | None = None,
+        start: float,
+        measured: Measured | None = None,
     ) -> None:
-        """Train on targets of shape (m, n_outputs), and set what a fit leaves behind."""
-        start = time.monotonic()
-        schema = self._schema(given) if prepared is None else prepared.schema
-        rows = given.rows(schema, type(self).__name__, target_scale) if prepared is None else prepared.rows
-        held_out = None
-        warm = self._warm_start(rows)
-        split = None if warm is None else warm.held_out
+        """Train, and set what a fit leaves behind.
+
+        `start` is when the fit began, `measured` are the rows where they were summed before.
+        """
+        warm = self._warm_start(problem)
+        rows, split = problem.rows, None if warm is None else warm.held_out
+        if validation is None and self.validation_fraction is not None:
+            if split is None:
+                split = _split(problem, self.validation_fraction, self.random_state)
+            rows, validation = rows.take(~split), rows.take(split)
         if validation is not None:
-            held_out = validation.rows(schema, type(self).__name__, target_scale)
-        elif self.validation_fraction is not None:
-            split = _split(len(rows.X), self.validation_fraction, strata, self.random_state) if split is None else split
-            rows, held_out = rows.take(~split), rows.take(split)
-        n_outputs = rows.y.shape[1]
-        with news_of(self.verbose, self.callbacks or (), options.schedule.max_rounds, n_outputs) as callback:
+            options = replace(options, cache_bytes=options.cache_bytes // 2)
+        measured = Measured.of(problem, rows, options) if measured is None else measured
+        held_out = None
+        if validation is not None:
+            held_out = Measured.of(problem, validation, options, measured.voters).moments
+        if warm is not None and warm.voters != measured.voters.fingerprint:
+            raise ValueError("warm_start goes on from a fit to other rows; give the same data, or set warm_start=False")
+        with news_of(self.verbose, self.callbacks or (), options.schedule.max_rounds, rows.y.shape[1]) as callback:
             trained = train(
-                rows,
+                problem,
+                measured,
                 replace(options, schedule=replace(options.schedule, callback=callback)),
                 validation=held_out,
-                n_levels={f: len(levels) for f, levels in schema.categories.items()},
                 resume=None if warm is None else warm.progress,
-                known=None if prepared is None else (prepared.stumps, prepared.moments),
             )
         info = {
             "quadboost": __version__,
@@ -239,36 +243,44 @@ class _QuadBoost(BaseEstimator):
                 name: _plain(value) for name, value in self.get_params(deep=False).items() if name not in UNTOLD
             },
             "rows": len(rows.X),
-            "validation_rows": 0 if held_out is None else len(held_out.X),
+            "validation_rows": 0 if validation is None else len(validation.X),
             "seconds": time.monotonic() - start,
             "reg_lambda": trained.reg_lambda,
-            "outputs": [describe_run(result) for result in trained.boosted],
+            "outputs": [result.figures() for result in trained.boosted],
             "feature_importances": trained.importance.tolist(),
         }
-        self.ensemble_ = _make_ensemble(trained, schema, classes, one_output, target_scale, info)
-        self.intercept_ = self.ensemble_.intercept
-        self.n_features_in_ = schema.n_features
-        self.__dict__.pop("feature_names_in_", None)
-        if schema.feature_names is not None:
-            self.feature_names_in_ = np.array(schema.feature_names, dtype=object)
-        self._target_scale = target_scale
+        self._take_over(make_ensemble(problem, trained.voters, trained.boosted, info))
         self._warm = None
         if self.warm_start:
             progress = [result.progress for result in trained.boosted]
-            self._warm = _Warm(given.y.shape, self._lasting_parameters(), split, progress)
-        self._tell(trained, one_output)
+            fingerprint = trained.voters.fingerprint
+            self._warm = _Warm(fingerprint, problem.rows.y.shape, self._lasting_parameters(), split, progress)
+        self._target_scale = problem.target_scale
+        self._tell(trained, problem.one_output)
+
+    def _take_over(self, ensemble: Ensemble) -> None:
+        """Set what every fitted estimator has."""
+        self.ensemble_ = ensemble
+        self.intercept_ = ensemble.intercept
+        self.n_features_in_ = ensemble.n_features
+        self.__dict__.pop("feature_names_in_", None)
+        if ensemble.feature_names is not None:
+            self.feature_names_in_ = np.array(ensemble.feature_names, dtype=object)
+        if ensemble.classes is not None:
+            self.classes_ = ensemble.classes
 
     def _lasting_parameters(self) -> dict[str, Any]:
         return {name: value for name, value in self.get_params(deep=False).items() if name not in MAY_CHANGE}
 
-    def _warm_start(self, rows: Rows) -> _Warm | None:
+    def _warm_start(self, problem: Problem) -> _Warm | None:
         """Where the last fit stood, if this one is to go on from there."""
         warm: _Warm | None = getattr(self, "_warm", None) if self.warm_start else None
         if warm is None:
             return None
-        if warm.shape != rows.y.shape:
+        shape = problem.rows.y.shape
+        if warm.shape != shape:
             raise ValueError(
-                f"warm_start goes on from a fit to targets of shape {warm.shape}, but y now has {rows.y.shape}; "
+                f"warm_start goes on from a fit to targets of shape {warm.shape}, but y now has {shape}; "
                 "give the same data, or set warm_start=False"
             )
         done = max(len(progress.voter) for progress in warm.progress)
@@ -299,7 +311,7 @@ class _QuadBoost(BaseEstimator):
         self.reg_lambda_ = each(trained.reg_lambda)
         self.stop_reason_ = each([result.stop_reason for result in boosted])
         self.feature_importances_ = trained.importance
-        self._stumps = trained.stumps
+        self._voters = trained.voters
         self._traces = [result.trace for result in boosted]
 
 
@@ -370,33 +382,12 @@ class QuadBoostClassifier(ClassifierMixin, _QuadBoost):
         X_val, y_val, sample_weight_val : optional
             Rows on which to choose the number of rounds.
         """
-        options = self._options()
-        given = examples_of(X, labels_of(y), sample_weight)
-        classes, position = np.unique(given.y, return_inverse=True)
-        if len(classes) < 2:
-            raise ValueError(
-                f"the labels hold only one class, {classes.tolist()[0]!r}; a classifier needs at least two classes"
-            )
-        class_weight = class_weights(self.class_weight, classes, position, given.weight)
-
-        def with_targets(given: Examples, position: np.ndarray) -> Examples:
-            weight = times(given.weight, class_weight, position)
-            return given._replace(y=one_vs_rest(position, classes), weight=weight)
-
+        start, options = time.monotonic(), self._options()
+        problem = Problem.of_labels(X, y, sample_weight, self._reading, self.class_weight)
         validation = None
         if has_validation(X_val, y_val, sample_weight_val):
-            validation = examples_of(X_val, labels_of(y_val), sample_weight_val, "_val")
-            validation = with_targets(validation, positions_of(validation.y, classes))
-        self._fit(
-            with_targets(given, position),
-            validation,
-            options=options,
-            strata=position,
-            classes=classes,
-            one_output=len(classes) == 2,
-            target_scale=np.ones(1 if len(classes) == 2 else len(classes)),
-        )
-        self.classes_ = classes
+            validation = problem.more_rows(X_val, y_val, sample_weight_val, "_val", self._reading)
+        self._fit(problem, validation, options, start)
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -410,12 +401,12 @@ class QuadBoostClassifier(ClassifierMixin, _QuadBoost):
     def predict(self, X: Any) -> np.ndarray:
         """The label of every row."""
         scores = self._scores(X)
-        return self.ensemble_._label(scores)
+        return self.ensemble_.labels_of(scores)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """The probability of every class: (1 + score) / 2 within [0, 1]; more than two classes: shares of 1 + score."""
         scores = self._scores(X)
-        return self.ensemble_._probability(scores)
+        return self.ensemble_.probabilities_of(scores)
 
 
 class QuadBoostRegressor(RegressorMixin, _QuadBoost):
@@ -493,27 +484,14 @@ class QuadBoostRegressor(RegressorMixin, _QuadBoost):
         X_val, y_val, sample_weight_val : optional
             Rows on which to choose the number of rounds.
         """
-        options = self._options()
+        start, options = time.monotonic(), self._options()
         if self.reg_lambda == "theory":
             raise ValueError("reg_lambda='theory' is for labels; for a regression give a number, or 'auto'")
-        given = examples_of(X, real_targets(y), sample_weight)
-        one_output = given.y.ndim == 1
-        given = given._replace(y=given.y.reshape(len(given.y), -1))
+        problem = Problem.of_targets(X, y, sample_weight, self._reading, self.standardize)
         validation = None
         if has_validation(X_val, y_val, sample_weight_val):
-            validation = examples_of(X_val, real_targets(y_val), sample_weight_val, "_val")
-            validation = validation._replace(y=validation.y.reshape(len(validation.y), -1))
-            if validation.y.shape[1] != given.y.shape[1]:
-                raise ValueError(
-                    f"y_val has {validation.y.shape[1]} outputs and y has {given.y.shape[1]}; give as many"
-                )
-        self._fit(
-            given,
-            validation,
-            options=options,
-            one_output=one_output,
-            target_scale=spread_of(given.y, given.weight) if self.standardize else np.ones(given.y.shape[1]),
-        )
+            validation = problem.more_rows(X_val, y_val, sample_weight_val, "_val", self._reading)
+        self._fit(problem, validation, options, start)
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -525,44 +503,19 @@ class QuadBoostRegressor(RegressorMixin, _QuadBoost):
         yield from self._staged_scores(X)
 
 
-def _make_ensemble(
-    trained: Trained,
-    schema: FrameSchema,
-    classes: np.ndarray | None,
-    one_output: bool,
-    target_scale: np.ndarray,
-    info: dict[str, Any],
-) -> Ensemble:
-    weight = np.column_stack([result.weight for result in trained.boosted]) * target_scale
-    intercept = np.array([result.intercept for result in trained.boosted]) * target_scale
-    voters = np.flatnonzero(weight.any(axis=1))
-    feature, kind, threshold = trained.stumps.describe(voters)
-    return Ensemble(
-        feature,
-        threshold,
-        weight[voters, 0] if one_output else weight[voters],
-        intercept[0] if one_output else intercept,
-        kind=kind,
-        n_features=schema.n_features,
-        classes=classes,
-        feature_names=schema.feature_names,
-        categories=schema.categories,
-        info=info,
-    )
-
-
 def _history(result: Boosted, trained: Trained) -> dict[str, np.ndarray]:
     """One entry a round; the voter also by its feature and threshold."""
-    feature, _, threshold = trained.stumps.describe(result.history["voter"])
+    feature, _, threshold = trained.voters.describe(result.history["voter"])
     return {"voter": result.history["voter"], "feature": feature, "threshold": threshold} | result.history
 
 
-def _split(m: int, fraction: float, strata: np.ndarray | None, random_state: Any) -> np.ndarray:
-    """Which rows to set aside."""
-    if strata is not None:
-        counts, n_held_out = np.bincount(strata), int(np.ceil(m * fraction))
-        if counts.min() < 2 or len(counts) > min(n_held_out, m - n_held_out):
-            strata = None  # not every class can be in both parts
+def _split(problem: Problem, fraction: float, random_state: Any) -> np.ndarray:
+    """Which rows to set aside; with the classes as in the whole where that can be."""
+    m, strata = len(problem.rows.y), None
+    if problem.classes is not None:
+        counts, n_held_out = np.unique(problem.given.y, return_counts=True)[1], int(np.ceil(m * fraction))
+        if counts.min() >= 2 and len(counts) <= min(n_held_out, m - n_held_out):
+            strata = problem.given.y
     held_out = np.zeros(m, dtype=bool)
     held_out[train_test_split(np.arange(m), test_size=fraction, stratify=strata, random_state=random_state)[1]] = True
     return held_out

@@ -10,7 +10,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
 from libc.string cimport memset
 
 from quadboost.kernels.types cimport PREFETCH, code_t, count_t, exact_t, sum_of_products, sum_t
-from quadboost.kernels.voters cimport voters_of_bins
+from quadboost.kernels.voters cimport add_voters, intervals_t, run_along
 
 import numpy as np
 
@@ -40,7 +40,7 @@ def bin_sums(
     const code_t[:, ::1] codes,      # IN  (m, d)
     const sum_t[::1] value,          # IN  (m)
     const int64_t[::1] bin_start,    # IN  (d + 1)
-    sum_t[::1] out,                  # OUT (bins of all features) sum of value in each bin; zeroed by the caller
+    sum_t[::1] out,                  # OUT (bins of all columns) sum of value in each bin; zeroed by the caller
     int n_threads,
 ):
     cdef Py_ssize_t t, d = codes.shape[1]
@@ -94,36 +94,64 @@ cdef void _place_own(
 # Voters: from sums per bin to sums per voter
 # ---------------------------------------------------------------------------------------------
 
-cdef void _add_voter_sums(
-    const exact_t* bins, const int64_t[::1] bin_start, const int64_t[::1] voter_start, const uint8_t[::1] is_level,
-    exact_t factor, exact_t* out, int n_threads,
-) noexcept nogil:
-    cdef Py_ssize_t f, d = is_level.shape[0]
-    if n_threads == 1 or voter_start[d] < VOTERS_FOR_THREADS:
+cdef class Layout:
+    """Where the bins and the voters of every column are."""
+    cdef const int64_t[::1] _bin_start, _voter_start, _n_nested
+    cdef const int32_t[::1] _low, _high, _whole
+    cdef tuple _arrays
+
+    def __init__(self, bin_start, voter_start, n_nested, low, high, whole):
+        """`bin_start` and `voter_start` have an entry per column and one more; for the others see voters.h."""
+        self._arrays = (bin_start, voter_start, n_nested, low, high, whole)
+        self._bin_start, self._voter_start, self._n_nested = bin_start, voter_start, n_nested
+        self._low, self._high, self._whole = low, high, whole
+
+    def __reduce__(self):
+        return Layout, self._arrays
+
+    cdef intervals_t _intervals(self, Py_ssize_t f) noexcept nogil:
+        """Of a column that has voters."""
+        cdef intervals_t of
+        cdef Py_ssize_t first = self._voter_start[f]
+        of.n_voters, of.n_nested = self._voter_start[f + 1] - first, self._n_nested[f]
+        of.low, of.high, of.whole = &self._low[first], &self._high[first], &self._whole[first]
+        return of
+
+
+cdef void _run_along_columns(Layout layout, exact_t* bins, int n_threads) noexcept nogil:
+    cdef Py_ssize_t f, d = layout._n_nested.shape[0]
+    cdef const int64_t* start = &layout._bin_start[0]
+    if n_threads == 1 or start[d] < VOTERS_FOR_THREADS:
         for f in range(d):
-            _add_voter_sums_of(bins, bin_start, voter_start, is_level, factor, out, f)
+            run_along(bins + start[f], start[f + 1] - start[f])
     else:
         for f in prange(d, schedule="dynamic", num_threads=n_threads):
-            _add_voter_sums_of(bins, bin_start, voter_start, is_level, factor, out, f)
+            run_along(bins + start[f], start[f + 1] - start[f])
 
 
-cdef void _add_voter_sums_of(
-    const exact_t* bins, const int64_t[::1] bin_start, const int64_t[::1] voter_start, const uint8_t[::1] is_level,
-    exact_t factor, exact_t* out, Py_ssize_t f,
-) noexcept nogil:
-    cdef Py_ssize_t n_cuts = bin_start[f + 1] - bin_start[f] - 2, n_voters = voter_start[f + 1] - voter_start[f]
-    if n_voters > 0:
-        voters_of_bins(bins + bin_start[f], n_cuts, is_level[f], n_voters > n_cuts, factor, out + voter_start[f])
+cdef void _add_voters(Layout layout, const exact_t* running, exact_t factor, exact_t* out, int n_threads) noexcept nogil:
+    cdef Py_ssize_t f, d = layout._n_nested.shape[0]
+    cdef const int64_t* start = &layout._voter_start[0]
+    if n_threads == 1 or start[d] < VOTERS_FOR_THREADS:
+        for f in range(d):
+            if start[f + 1] > start[f]:
+                add_voters(running, layout._intervals(f), factor, out + start[f])
+    else:
+        for f in prange(d, schedule="dynamic", num_threads=n_threads):
+            if start[f + 1] > start[f]:
+                add_voters(running, layout._intervals(f), factor, out + start[f])
 
 
-def add_voter_sums(
-    const sum_t[::1] bins,           # IN  sums per bin, all features
-    const int64_t[::1] bin_start, const int64_t[::1] voter_start, const uint8_t[::1] is_level,
-    sum_t[::1] out,                  # IN/OUT (K)
+def voter_sums(
+    Layout layout,
+    sum_t[::1] bins,                 # IN/OUT sums per bin of all columns; then running sums
+    sum_t[::1] out,                  # IN/OUT (K) sums per voter are added
 ):
-    """Add sums per voter."""
+    """Add the sum of value * h for every voter, from sums of value per bin."""
+    if bins.shape[0] > 0:
+        _run_along_columns(layout, &bins[0], 1)
     if out.shape[0] > 0:
-        _add_voter_sums(&bins[0], bin_start, voter_start, is_level, <sum_t> 1, &out[0], 1)
+        _add_voters(layout, &bins[0], <sum_t> 1, &out[0], 1)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -145,9 +173,9 @@ cdef inline const code_t* _row_soon(const code_t* codes, Py_ssize_t d, const int
 
 cdef void _count_rows(
     const code_t* codes, Py_ssize_t d, const count_t* mass, const int32_t* rows, Py_ssize_t n, const int64_t* bin_start,
-    const int64_t* features, Py_ssize_t n_features, count_t* bins, Py_ssize_t n_bins,
+    const int64_t* columns, Py_ssize_t n_columns, count_t* bins, Py_ssize_t n_bins,
 ) noexcept nogil:
-    """Count rows in the bins of the given features."""
+    """Count rows in the bins of the given columns."""
     cdef Py_ssize_t i = 0, f, k
     cdef const code_t* r0
     cdef const code_t* r1
@@ -161,8 +189,8 @@ cdef void _count_rows(
         r2, r3 = _row_soon(codes, d, rows, i + 2), _row_soon(codes, d, rows, i + 3)
         if mass != NULL:
             w0, w1, w2, w3 = mass[rows[i]], mass[rows[i + 1]], mass[rows[i + 2]], mass[rows[i + 3]]
-        for k in range(n_features):
-            f = features[k]
+        for k in range(n_columns):
+            f = columns[k]
             own = bins + bin_start[f]
             own[r0[f]] += w0
             own[r1[f]] += w1
@@ -173,38 +201,38 @@ cdef void _count_rows(
         r0 = codes + rows[i] * d
         if mass != NULL:
             w0 = mass[rows[i]]
-        for k in range(n_features):
-            f = features[k]
+        for k in range(n_columns):
+            f = columns[k]
             bins[bin_start[f] + r0[f]] += w0
         i += 1
 
 
 cdef class RowCounter:
-    """Joint counts of some rows with every bin of every feature, as products with every voter.
+    """Joint counts of some rows with every bin of every column, as products with every voter.
 
     A class, because what does not change is looked at once: a column of the Gram matrix takes microseconds.
     Not to be shared by threads: its scratch memory is its own.
     """
     cdef cnp.ndarray _codes, _mass, _scratch
-    cdef const int64_t[::1] _bin_start, _voter_start, _features
-    cdef const uint8_t[::1] _is_level
+    cdef Layout _layout
+    cdef const int64_t[::1] _columns
     cdef bint _counts
     cdef int _n_threads
 
-    def __init__(self, cnp.ndarray codes, cnp.ndarray mass, bin_start, voter_start, is_level, int n_threads, bint counts):
+    def __init__(self, cnp.ndarray codes, cnp.ndarray mass, Layout layout, int n_threads, bint counts):
         """`mass` may be None where `counts` is true: every row counts once, in int32; else sums are float64."""
         self._codes, self._mass, self._counts, self._n_threads = codes, mass, counts, n_threads
-        self._bin_start, self._voter_start, self._is_level = bin_start, voter_start, is_level
-        self._features = np.arange(codes.shape[1])
-        self._scratch = np.empty((n_threads, bin_start[bin_start.shape[0] - 1]), dtype=np.int32 if counts else np.float64)
+        self._layout = layout
+        self._columns = np.arange(codes.shape[1])
+        n_bins = layout._bin_start[codes.shape[1]]
+        self._scratch = np.empty((n_threads, n_bins), dtype=np.int32 if counts else np.float64)
 
     def add(self, cnp.ndarray rows, int factor, cnp.ndarray column, int n_threads):
         """Add factor times the products of every voter with one that is 1 on the given rows and 0 on the others."""
         cdef cnp.ndarray codes = self._codes
         cdef const int32_t* order = <const int32_t*> cnp.PyArray_DATA(rows)
         cdef Py_ssize_t n = rows.shape[0], d = codes.shape[1]
-        cdef int32_t* counts = <int32_t*> cnp.PyArray_DATA(column)
-        cdef double* sums = <double*> cnp.PyArray_DATA(column)
+        cdef void* bins = cnp.PyArray_DATA(self._scratch)
         cdef int size = cnp.PyArray_ITEMSIZE(codes)
         with nogil:
             if size == 1:
@@ -214,53 +242,64 @@ cdef class RowCounter:
             else:
                 self._count(<const uint32_t*> cnp.PyArray_DATA(codes), d, order, n, n_threads)
             if self._counts:
-                _add_voter_sums(<const int32_t*> cnp.PyArray_DATA(self._scratch), self._bin_start, self._voter_start,
-                                self._is_level, <int32_t> factor, counts, self._n_threads)
+                _run_along_columns(self._layout, <int32_t*> bins, self._n_threads)
             else:
-                _add_voter_sums(<const double*> cnp.PyArray_DATA(self._scratch), self._bin_start, self._voter_start,
-                                self._is_level, <double> factor, sums, self._n_threads)
+                _run_along_columns(self._layout, <double*> bins, self._n_threads)
+        self.add_running(self._scratch, factor, column)
 
-    def add_bins(self, cnp.ndarray bins, int factor, cnp.ndarray column):
-        """The same from sums per bin that were counted before."""
+    def add_running(self, cnp.ndarray running, int factor, cnp.ndarray column):
+        """The same from running sums over bins that were counted before."""
+        cdef const void* sums = cnp.PyArray_DATA(running)
+        cdef void* out = cnp.PyArray_DATA(column)
         with nogil:
             if self._counts:
-                _add_voter_sums(<const int32_t*> cnp.PyArray_DATA(bins), self._bin_start, self._voter_start,
-                                self._is_level, <int32_t> factor, <int32_t*> cnp.PyArray_DATA(column), self._n_threads)
+                _add_voters(self._layout, <const int32_t*> sums, <int32_t> factor, <int32_t*> out, self._n_threads)
             else:
-                _add_voter_sums(<const double*> cnp.PyArray_DATA(bins), self._bin_start, self._voter_start,
-                                self._is_level, <double> factor, <double*> cnp.PyArray_DATA(column), self._n_threads)
+                _add_voters(self._layout, <const double*> sums, <double> factor, <double*> out, self._n_threads)
 
     def tabulate(
-        self, cnp.ndarray rows, const int64_t[::1] bin_end, const int64_t[::1] features, cnp.ndarray table, int n_threads
+        self, cnp.ndarray rows, const int64_t[::1] bin_end, const int64_t[::1] columns, cnp.ndarray table, int n_threads
     ):
-        """Fill a table, a row per bin of a feature: sums per bin of the given features over the rows of that bin."""
+        """Fill a table, a row per bin of a column: sums per bin of the given columns over the rows of that bin."""
         cdef cnp.ndarray codes = self._codes
         cdef const int32_t* order = <const int32_t*> cnp.PyArray_DATA(rows)
         cdef Py_ssize_t d = codes.shape[1], n_bins = table.shape[1]
         cdef int size = cnp.PyArray_ITEMSIZE(codes)
+        cdef const int64_t* bin_start = &self._layout._bin_start[0]
         with nogil:
             if self._counts:
-                _tabulate(cnp.PyArray_DATA(codes), size, d, <const int32_t*> NULL, order, bin_end, &self._bin_start[0],
-                          features, <int32_t*> cnp.PyArray_DATA(table), n_bins, n_threads)
+                _tabulate(cnp.PyArray_DATA(codes), size, d, <const int32_t*> NULL, order, bin_end, bin_start,
+                          columns, <int32_t*> cnp.PyArray_DATA(table), n_bins, n_threads)
             else:
                 _tabulate(cnp.PyArray_DATA(codes), size, d, <const double*> cnp.PyArray_DATA(self._mass), order, bin_end,
-                          &self._bin_start[0], features, <double*> cnp.PyArray_DATA(table), n_bins, n_threads)
+                          bin_start, columns, <double*> cnp.PyArray_DATA(table), n_bins, n_threads)
+
+    def run_table(self, cnp.ndarray table, int n_threads):
+        """Make the sums of a table running sums, along the bins of every column and down."""
+        cdef Py_ssize_t n_rows = table.shape[0], n = table.shape[1]
+        cdef void* sums = cnp.PyArray_DATA(table)
+        with nogil:
+            if self._counts:
+                _run_table(self._layout, <int32_t*> sums, n_rows, n, n_threads)
+            else:
+                _run_table(self._layout, <double*> sums, n_rows, n, n_threads)
 
     cdef void _count(self, const code_t* codes, Py_ssize_t d, const int32_t* rows, Py_ssize_t n, int n_threads) noexcept nogil:
+        cdef const int64_t* bin_start = &self._layout._bin_start[0]
         if self._counts:
-            _count_in_parallel(codes, d, <const int32_t*> NULL, rows, n, &self._bin_start[0], &self._features[0],
+            _count_in_parallel(codes, d, <const int32_t*> NULL, rows, n, bin_start, &self._columns[0],
                                <int32_t*> cnp.PyArray_DATA(self._scratch), self._scratch.shape[1], n_threads)
         else:
-            _count_in_parallel(codes, d, <const double*> cnp.PyArray_DATA(self._mass), rows, n, &self._bin_start[0],
-                               &self._features[0], <double*> cnp.PyArray_DATA(self._scratch), self._scratch.shape[1], n_threads)
+            _count_in_parallel(codes, d, <const double*> cnp.PyArray_DATA(self._mass), rows, n, bin_start,
+                               &self._columns[0], <double*> cnp.PyArray_DATA(self._scratch), self._scratch.shape[1], n_threads)
 
 
 cdef void _tabulate(
     const void* codes, int size, Py_ssize_t d, const count_t* mass, const int32_t* rows, const int64_t[::1] bin_end,
-    const int64_t* bin_start, const int64_t[::1] features, count_t* table, Py_ssize_t n_bins, int n_threads,
+    const int64_t* bin_start, const int64_t[::1] columns, count_t* table, Py_ssize_t n_bins, int n_threads,
 ) noexcept nogil:
-    cdef Py_ssize_t b, first, last, n = features.shape[0]
-    cdef const int64_t* chosen = &features[0]
+    cdef Py_ssize_t b, first, last, n = columns.shape[0]
+    cdef const int64_t* chosen = &columns[0]
     for b in prange(bin_end.shape[0], schedule="dynamic", num_threads=n_threads):
         first = bin_end[b - 1] if b > 0 else 0
         last = bin_end[b]
@@ -276,50 +315,50 @@ cdef void _tabulate(
 
 
 def copy_transposed(
-    const count_t[:, ::1] of_g,      # IN  (bins of g, all bins) running sums down the bins
+    const count_t[:, ::1] of_g,      # IN  (bins of g, all bins) running sums along columns and down
     Py_ssize_t first_f,              # IN  where the bins of f begin
     Py_ssize_t first_g,              # IN  where the bins of g begin
-    count_t[:, ::1] of_f,            # OUT (bins of f, all bins) sums: the columns of g are written
+    count_t[:, ::1] of_f,            # OUT (bins of f, all bins) the same: the bins of g are written
 ):
     """The joint counts of f and g from those of g and f."""
     cdef Py_ssize_t a, b, start, end, n_f = of_f.shape[0], n_g = of_g.shape[0]
-    cdef count_t above
     with nogil:
         start = 0
         while start < n_f:
             end = min(n_f, start + LINE)
             for b in range(n_g):
                 for a in range(start, end):
-                    above = of_g[b - 1, first_f + a] if b > 0 else 0
-                    of_f[a, first_g + b] = of_g[b, first_f + a] - above
+                    of_f[a, first_g + b] = of_g[b, first_f + a]
             start = end
 
 
-cdef void _run_down(count_t[:, ::1] table, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+cdef void _run_table(Layout layout, count_t* table, Py_ssize_t n_rows, Py_ssize_t n, int n_threads) noexcept nogil:
+    cdef Py_ssize_t b, t, i, first, last
+    for b in prange(n_rows, schedule="static", num_threads=n_threads):
+        _run_along_columns(layout, table + b * n, 1)
+    for t in prange(n_threads, schedule="static", num_threads=n_threads):
+        first, last = t * n // n_threads, (t + 1) * n // n_threads
+        _run_down(table, n_rows, n, first, last)
+
+
+cdef void _run_down(count_t* table, Py_ssize_t n_rows, Py_ssize_t n, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
     cdef Py_ssize_t b, i
-    for b in range(1, table.shape[0]):
+    for b in range(1, n_rows):
         for i in range(first, last):
-            table[b, i] += table[b - 1, i]
-
-
-def run_down(count_t[:, ::1] table, int n_threads):
-    """Make the sums of bins running sums."""
-    cdef Py_ssize_t t, n = table.shape[1]
-    for t in prange(n_threads, nogil=True, schedule="static", num_threads=n_threads):
-        _run_down(table, t * n // n_threads, (t + 1) * n // n_threads)
+            table[b * n + i] += table[(b - 1) * n + i]
 
 
 cdef void _count_in_parallel(
     const code_t* codes, Py_ssize_t d, const count_t* mass, const int32_t* rows, Py_ssize_t n, const int64_t* bin_start,
-    const int64_t* features, count_t* bins, Py_ssize_t n_bins, int n_threads,
+    const int64_t* columns, count_t* bins, Py_ssize_t n_bins, int n_threads,
 ) noexcept nogil:
     cdef Py_ssize_t t, b, first
     if n_threads == 1:
-        _count_rows(codes, d, mass, rows, n, bin_start, features, d, bins, n_bins)
+        _count_rows(codes, d, mass, rows, n, bin_start, columns, d, bins, n_bins)
         return
     for t in prange(n_threads, schedule="static", num_threads=n_threads):
         first = t * n // n_threads
-        _count_rows(codes, d, mass, rows + first, (t + 1) * n // n_threads - first, bin_start, features, d,
+        _count_rows(codes, d, mass, rows + first, (t + 1) * n // n_threads - first, bin_start, columns, d,
                     bins + t * n_bins, n_bins)
     for t in range(1, n_threads):
         for b in range(n_bins):

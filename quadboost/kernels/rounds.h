@@ -15,7 +15,7 @@ typedef struct {
 } penalty_t;
 
 /* All voters. The anchor is the weight that an update of a voter would replace, and the slope is its edge less
- * ridge times that: half of what the objective falls by for a first bit of weight, were there no shrink. */
+ * ridge times that: minus half the derivative of the smooth part of the objective. */
 typedef struct {
     double *slope;
     const double *mean, *eta, *inverse, *anchor;
@@ -40,11 +40,10 @@ ALWAYS_INLINE double decrease_if_free(double slope, double eta, double inverse, 
     return slope * slope * inverse;
 }
 
-/* A column of the Gram matrix: sums over rows, or over all rows and those to leave out. */
+/* A column of the Gram matrix: sums over rows, whole numbers (int32_t) or doubles. */
 typedef struct {
-    const void *all, *less; /* less: may be NULL */
-    int counts;             /* whether these are whole numbers: int32_t, else double */
-    int less_bytes;         /* of a number to subtract: counts may be int16_t there */
+    const void *sums;
+    int counts;
 } column_t;
 
 /* The largest decrease that a voter offers, and the first one that does. */
@@ -64,25 +63,21 @@ typedef struct {
 
 /* Move the slopes of voters first..last - 1 after one weight moved, and return the best offer that one of them now makes.
  * Which one it is cannot be foreseen: nothing branches on it, and choices are made by masks. */
-#define DEFINE_RATE(NAME, ALL, LESS, SUM, DECREASE)                                                                 \
+#define DEFINE_RATE(NAME, NUMBER, DECREASE)                                                                          \
     FOR_EVERY_MACHINE static offer_t NAME(                                                                          \
-        voters_t of, column_t column, double p, double q, penalty_t by, ptrdiff_t first, ptrdiff_t last)            \
+        voters_t of, const NUMBER *restrict sums, double p, double q, penalty_t by, ptrdiff_t first, ptrdiff_t last) \
     {                                                                                                               \
-        const ALL *restrict all = (const ALL *)column.all;                                                          \
-        const LESS *restrict less = (const LESS *)(column.less == NULL ? column.all : column.less);                 \
         double *restrict slope = of.slope;                                                                          \
         const double *restrict mean = of.mean, *restrict eta = of.eta;                                              \
         const double *restrict inverse = of.inverse, *restrict anchor = of.anchor;                                  \
         double top[LANES], most[LANES];                                                                             \
         int64_t at[LANES], i = first;                                                                               \
-        (void)less;                                                                                                 \
         for (int k = 0; k < LANES; k++)                                                                             \
             top[k] = -1, at[k] = first;                                                                             \
         for (; i + LANES <= last; i += LANES) {                                                                     \
-            PREFETCH(SOON(all + i));                                                                                \
-            PREFETCH(SOON(less + i));                                                                               \
+            PREFETCH(SOON(sums + i));                                                                               \
             for (int k = 0; k < LANES; k++) {                                                                       \
-                slope[i + k] -= p * (double)(SUM(i + k)) - q * mean[i + k];                                         \
+                slope[i + k] -= p * (double)sums[i + k] - q * mean[i + k];                                          \
                 double offer = DECREASE(slope[i + k], eta[i + k], inverse[i + k], anchor[i + k], by);               \
                 int64_t is_more = -(int64_t)(offer > top[k]);                                                       \
                 at[k] = (i & is_more) | (at[k] & ~is_more);                                                         \
@@ -97,7 +92,7 @@ typedef struct {
         FIRST_OF(at, <)                                                                                             \
         offer_t best = {most[0], (ptrdiff_t)at[0]};                                                                 \
         for (; i < last; i++) {                                                                                     \
-            slope[i] -= p * (double)(SUM(i)) - q * mean[i];                                                         \
+            slope[i] -= p * (double)sums[i] - q * mean[i];                                                          \
             double offer = DECREASE(slope[i], eta[i], inverse[i], anchor[i], by);                                   \
             best.voter = offer > best.decrease ? (ptrdiff_t)i : best.voter;                                         \
             best.decrease = offer > best.decrease ? offer : best.decrease;                                          \
@@ -105,38 +100,22 @@ typedef struct {
         return best;                                                                                                \
     }
 
-/* Move the edges, and no more. */
-#define DEFINE_MOVE(NAME, ALL, LESS, SUM)                                                                           \
+/* Move the slopes, and no more. */
+#define DEFINE_MOVE(NAME, NUMBER)                                                                                   \
     FOR_EVERY_MACHINE static void NAME(                                                                             \
-        double *restrict edge, const double *restrict mean, column_t column, double p, double q, ptrdiff_t n)       \
+        double *restrict slope, const double *restrict mean, const NUMBER *restrict sums, double p, double q,       \
+        ptrdiff_t n)                                                                                                \
     {                                                                                                               \
-        const ALL *restrict all = (const ALL *)column.all;                                                          \
-        const LESS *restrict less = (const LESS *)(column.less == NULL ? column.all : column.less);                 \
-        (void)less;                                                                                                 \
         for (ptrdiff_t i = 0; i < n; i++)                                                                           \
-            edge[i] -= p * (double)(SUM(i)) - q * mean[i];                                                          \
+            slope[i] -= p * (double)sums[i] - q * mean[i];                                                          \
     }
 
-#define SUM_OF_ALL(i) all[i]
-#define SUM_OF_OTHERS(i) all[i] - less[i]
-
-#define DEFINE_LOOPS(COLUMN, ALL, LESS, SUM)                                                                        \
-    DEFINE_RATE(rate_by_rule_##COLUMN, ALL, LESS, SUM, decrease_by_rule)                                            \
-    DEFINE_RATE(rate_if_free_##COLUMN, ALL, LESS, SUM, decrease_if_free)                                            \
-    DEFINE_MOVE(move_##COLUMN, ALL, LESS, SUM)
-
-DEFINE_LOOPS(counts, int32_t, int32_t, SUM_OF_ALL)
-DEFINE_LOOPS(sums, double, double, SUM_OF_ALL)
-DEFINE_LOOPS(counts_less_shorts, int32_t, int16_t, SUM_OF_OTHERS)
-DEFINE_LOOPS(counts_less_counts, int32_t, int32_t, SUM_OF_OTHERS)
-DEFINE_LOOPS(sums_less_sums, double, double, SUM_OF_OTHERS)
-
-/* The loop for a column, called. */
-#define BY_COLUMN(LOOP, ...)                                                                                        \
-    (column.less == NULL ? column.counts ? LOOP##_counts(__VA_ARGS__) : LOOP##_sums(__VA_ARGS__)                    \
-     : !column.counts    ? LOOP##_sums_less_sums(__VA_ARGS__)                                                       \
-     : column.less_bytes == sizeof(int16_t) ? LOOP##_counts_less_shorts(__VA_ARGS__)                                \
-                                            : LOOP##_counts_less_counts(__VA_ARGS__))
+DEFINE_RATE(rate_by_rule_counts, int32_t, decrease_by_rule)
+DEFINE_RATE(rate_by_rule_sums, double, decrease_by_rule)
+DEFINE_RATE(rate_if_free_counts, int32_t, decrease_if_free)
+DEFINE_RATE(rate_if_free_sums, double, decrease_if_free)
+DEFINE_MOVE(move_counts, int32_t)
+DEFINE_MOVE(move_sums, double)
 
 static int is_free(penalty_t by)
 {
@@ -146,13 +125,21 @@ static int is_free(penalty_t by)
 static offer_t move_and_rate(
     voters_t of, column_t column, double p, double q, penalty_t by, ptrdiff_t first, ptrdiff_t last)
 {
-    return is_free(by) ? BY_COLUMN(rate_if_free, of, column, p, q, by, first, last)
-                       : BY_COLUMN(rate_by_rule, of, column, p, q, by, first, last);
+    const int32_t *counts = (const int32_t *)column.sums;
+    const double *sums = (const double *)column.sums;
+    if (is_free(by))
+        return column.counts ? rate_if_free_counts(of, counts, p, q, by, first, last)
+                             : rate_if_free_sums(of, sums, p, q, by, first, last);
+    return column.counts ? rate_by_rule_counts(of, counts, p, q, by, first, last)
+                         : rate_by_rule_sums(of, sums, p, q, by, first, last);
 }
 
-static void move(double *edge, const double *mean, column_t column, double p, double q, ptrdiff_t n)
+static void move(double *slope, const double *mean, column_t column, double p, double q, ptrdiff_t n)
 {
-    BY_COLUMN(move, edge, mean, column, p, q, n);
+    if (column.counts)
+        move_counts(slope, mean, (const int32_t *)column.sums, p, q, n);
+    else
+        move_sums(slope, mean, (const double *)column.sums, p, q, n);
 }
 
 #endif

@@ -1,7 +1,8 @@
-/* What the voters of a feature say in its bins.
+/* From sums per bin to sums per voter.
  *
- * Threshold voter i: -1 on bins 0..i, +1 on bins i+1..k; level voter i: +1 on bin i+1, else -1; both 0 on the bin of
- * missing values. Missing voter: +1 there, else -1. */
+ * A voter says +1 in an interval of the bins of its column and -1 in the other bins up to `whole`; beyond, it abstains.
+ * With running sums over the bins, the sum of value * h over rows is 2 (sum up to high - sum up to low) - sum up to whole,
+ * where `low` is the last bin before the interval and `high` the last bin in it. No interval has the first bin. */
 #ifndef QUADBOOST_VOTERS_H
 #define QUADBOOST_VOTERS_H
 
@@ -10,36 +11,40 @@
 
 #include "compiler.h"
 
-#define AT_A_TIME 256 /* bins summed up before what they say is added: one needs the bin before it, the other does not */
+/* Where the voters of a column are. The first n_nested have intervals that begin one bin after the other and reach to
+ * the last value, as thresholds have: no look-up is needed for them. */
+typedef struct {
+    const int32_t *low, *high, *whole;
+    ptrdiff_t n_nested, n_voters;
+} intervals_t;
 
-/* Add factor times the sum of value * h over rows, for every voter of a feature, from sums of value per bin. */
-#define DEFINE_ADD_VOTERS(NAME, NUMBER)                                                                             \
-    FOR_EVERY_MACHINE static void NAME(                                                                             \
-        const NUMBER *restrict bins, ptrdiff_t n_cuts, int is_level, int has_missing, NUMBER factor,                \
-        NUMBER *restrict out)                                                                                       \
+#define DEFINE_VOTERS(SUFFIX, NUMBER)                                                                               \
+    /* Make sums per bin running sums. */                                                                           \
+    FOR_EVERY_MACHINE static void run_along_##SUFFIX(NUMBER *restrict bins, ptrdiff_t n)                            \
     {                                                                                                               \
-        NUMBER present = 0, below = 0, sums[AT_A_TIME];                                                             \
-        for (ptrdiff_t i = 0; i <= n_cuts; i++)                                                                     \
-            present += bins[i];                                                                                     \
-        for (ptrdiff_t first = 0; first < n_cuts && !is_level; first += AT_A_TIME) {                                \
-            ptrdiff_t n = n_cuts - first < AT_A_TIME ? n_cuts - first : AT_A_TIME;                                  \
-            RUNNING_SUM(below)                                                                                      \
-            for (ptrdiff_t i = 0; i < n; i++) {                                                                     \
-                below += bins[first + i];                                                                           \
-                SUMMED_UP(below)                                                                                    \
-                sums[i] = below;                                                                                    \
-            }                                                                                                       \
-            for (ptrdiff_t i = 0; i < n; i++)                                                                       \
-                out[first + i] += factor * (present - 2 * sums[i]);                                                 \
+        NUMBER sum = 0;                                                                                             \
+        RUNNING_SUM(sum)                                                                                            \
+        for (ptrdiff_t i = 0; i < n; i++) {                                                                         \
+            sum += bins[i];                                                                                         \
+            SUMMED_UP(sum)                                                                                          \
+            bins[i] = sum;                                                                                          \
         }                                                                                                           \
-        for (ptrdiff_t i = 0; i < n_cuts && is_level; i++)                                                          \
-            out[i] += factor * (2 * bins[i + 1] - present);                                                         \
-        if (has_missing)                                                                                            \
-            out[n_cuts] += factor * (bins[n_cuts + 1] - present);                                                   \
+    }                                                                                                               \
+    /* Add factor times the sum of value * h for every voter of a column, from running sums over all bins. */       \
+    FOR_EVERY_MACHINE static void add_voters_##SUFFIX(                                                              \
+        const NUMBER *restrict running, intervals_t of, NUMBER factor, NUMBER *restrict out)                        \
+    {                                                                                                               \
+        if (of.n_nested > 0) {                                                                                      \
+            const NUMBER present = running[of.whole[0]], *restrict below = running + of.low[0];                     \
+            for (ptrdiff_t i = 0; i < of.n_nested; i++)                                                             \
+                out[i] += factor * (present - 2 * below[i]);                                                        \
+        }                                                                                                           \
+        for (ptrdiff_t i = of.n_nested; i < of.n_voters; i++)                                                       \
+            out[i] += factor * (2 * (running[of.high[i]] - running[of.low[i]]) - running[of.whole[i]]);             \
     }
 
-DEFINE_ADD_VOTERS(add_voters_of_counts, int32_t)
-DEFINE_ADD_VOTERS(add_voters_of_whole_sums, int64_t)
-DEFINE_ADD_VOTERS(add_voters_of_sums, double)
+DEFINE_VOTERS(counts, int32_t)
+DEFINE_VOTERS(whole_sums, int64_t)
+DEFINE_VOTERS(sums, double)
 
 #endif

@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..common.threads import resolve_threads
-from ..data.frames import FrameSchema, to_matrix
+from ..data.schema import FrameSchema, to_matrix
 from ..kernels.scores import StepFunctions
 from ..voters.bins import bin_index, starts
-from ..voters.kinds import MISSING, check_voters, step_values
+from ..voters.checking import check_voters
+from ..voters.columns import MISSING, Intervals
 
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 LARGEST = np.finfo(np.float64).max
@@ -49,7 +50,7 @@ class ShapeFunction(NamedTuple):
 
 
 class Ensemble:
-    """A weighted sum of stumps.
+    """A weighted sum of stumps. It does not change; its arrays are read-only.
 
     Attributes
     ----------
@@ -69,6 +70,8 @@ class Ensemble:
         The values that each level of a categorical feature stands for.
     info : dict
         Parameters, training size and time, figures; whatever JSON can hold.
+    schema : FrameSchema
+        Features, names and categories, as tables are matched with.
     """
 
     def __init__(
@@ -85,19 +88,37 @@ class Ensemble:
         categories: Mapping[int, list[list[Any]]] | None = None,
         info: Mapping[str, Any] | None = None,
     ) -> None:
-        self.feature = np.ascontiguousarray(feature, dtype=np.int32)
-        self.threshold = np.ascontiguousarray(threshold, dtype=np.float64)
-        self.weight = np.ascontiguousarray(weight, dtype=np.float64)
-        self.intercept = float(intercept) if self.weight.ndim == 1 else np.asarray(intercept, dtype=np.float64)
-        self.kind = np.zeros(len(self.feature), np.uint8) if kind is None else np.ascontiguousarray(kind, np.uint8)
-        self.classes = None if classes is None else np.asarray(classes)
+        self.feature = np.array(feature, dtype=np.int32, order="C")
+        self.threshold = np.array(threshold, dtype=np.float64, order="C")
+        self.weight = np.array(weight, dtype=np.float64, order="C")
+        self.intercept = float(intercept) if self.weight.ndim == 1 else np.array(intercept, dtype=np.float64)
+        self.kind = np.zeros(len(self.feature), np.uint8) if kind is None else np.array(kind, np.uint8, order="C")
+        self.classes = None if classes is None else np.array(classes)
         self.info = dict(info or {})
         self._check(int(n_features), feature_names, categories or {})
-        self._schema = FrameSchema(
+        self.schema = FrameSchema(
             n_features=int(n_features),
             feature_names=None if feature_names is None else tuple(feature_names),
             categories=dict(categories or {}),
         )
+        self._lock()
+
+    def _lock(self) -> None:
+        """What is derived from the voters is made once: they must not change."""
+        for value in vars(self).values():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if "schema" in vars(self):
+            raise AttributeError(f"an Ensemble does not change, and {name} cannot be set; make a new one")
+        super().__setattr__(name, value)
+
+    def replace(self, **changes: Any) -> Ensemble:
+        """The same model but for some arguments of the constructor, such as feature_names or info."""
+        names = ["feature", "threshold", "weight", "intercept", "kind"]
+        names += ["n_features", "classes", "feature_names", "categories", "info"]
+        return Ensemble(**{name: getattr(self, name) for name in names} | changes)
 
     def _check(self, n_features: int, names: Sequence[str] | None, categories: Mapping[int, list[list[Any]]]) -> None:
         intercept = np.atleast_1d(self.intercept)
@@ -113,15 +134,15 @@ class Ensemble:
 
     @property
     def n_features(self) -> int:
-        return self._schema.n_features
+        return self.schema.n_features
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
-        return self._schema.feature_names
+        return self.schema.feature_names
 
     @property
     def categories(self) -> dict[int, list[list[Any]]]:
-        return self._schema.categories
+        return self.schema.categories
 
     @property
     def n_outputs(self) -> int:
@@ -133,14 +154,22 @@ class Ensemble:
 
     def decision_function(self, X: Any, *, n_jobs: int | None = None) -> np.ndarray:
         """The score of every row: shape (m,) for one output, else (m, n_outputs). A 1-d array is one row."""
-        return self._scores(X[None, :] if type(X) is np.ndarray and X.ndim == 1 else X, n_jobs)
+        return self.scores_of(X[None, :] if type(X) is np.ndarray and X.ndim == 1 else X, n_jobs=n_jobs)
 
-    def _scores(self, X: Any, n_jobs: int | None, owner: str = "this model") -> np.ndarray:
-        """Scores of whatever a user brings."""
+    def scores_of(self, X: Any, *, n_jobs: int | None = None, owner: str = "this model") -> np.ndarray:
+        """The score of every row of a table; `owner` is who is said to have been trained, in the errors."""
         steps = self._steps_of_values
         if steps is not None and self._is_plain(X):
             return self._sum(steps, X, n_jobs)
-        return self._score(to_matrix(X, self._schema, owner=owner), n_jobs)
+        return self.score_matrix(self.matrix_of(X, owner), n_jobs=n_jobs)
+
+    def matrix_of(self, X: Any, owner: str = "this model") -> np.ndarray:
+        """A table as the real matrix that `score_matrix` takes: categories are level numbers, NaN is missing."""
+        return to_matrix(X, self.schema, owner=owner)
+
+    def score_matrix(self, X: np.ndarray, *, n_jobs: int | None = None) -> np.ndarray:
+        """Scores of what `matrix_of` made."""
+        return self._sum(self._steps, X, n_jobs)
 
     def _is_plain(self, X: Any) -> bool:
         """Whether X needs nothing done to it: the usual case in a service, where every microsecond counts."""
@@ -148,17 +177,17 @@ class Ensemble:
             type(X) is np.ndarray
             and (X.dtype is FLOAT64 or X.dtype is FLOAT32 or X.dtype in (FLOAT64, FLOAT32))  # the quick answer first
             and X.ndim == 2
-            and X.shape[1] == self._schema.n_features
+            and X.shape[1] == self.schema.n_features
             and X.shape[0] > 0
         )
 
     def predict(self, X: Any, *, n_jobs: int | None = None) -> np.ndarray:
         """The label of every row, or the score itself for a regression."""
-        return self._label(self.decision_function(X, n_jobs=n_jobs))
+        return self.labels_of(self.decision_function(X, n_jobs=n_jobs))
 
     def predict_proba(self, X: Any, *, n_jobs: int | None = None) -> np.ndarray:
         """The probability of every class, shape (m, n_classes)."""
-        return self._probability(self.decision_function(X, n_jobs=n_jobs))
+        return self.probabilities_of(self.decision_function(X, n_jobs=n_jobs))
 
     def shape_functions(self) -> list[ShapeFunction]:
         """What each feature with a voter adds to the score, as a step function."""
@@ -179,21 +208,19 @@ class Ensemble:
 
         write_model(path, ModelRecord.of(self))
 
-    def _score(self, X: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
-        """Scores of a real matrix in which categories are level numbers."""
-        return self._sum(self._steps, X, n_jobs)
-
     def _sum(self, steps: StepFunctions, X: np.ndarray, n_jobs: int | None) -> np.ndarray:
         n_threads = 1 if len(X) * steps.n_features < CELLS_FOR_THREADS else resolve_threads(n_jobs)
         scores = steps.score(X if X.flags.aligned else X.copy(), n_threads)
         return scores[:, 0] if self.weight.ndim == 1 else scores
 
-    def _label(self, scores: np.ndarray) -> np.ndarray:
+    def labels_of(self, scores: np.ndarray) -> np.ndarray:
+        """The labels for scores; for a regression the scores themselves."""
         if self.classes is None:
             return scores
         return self.classes[(scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)]
 
-    def _probability(self, scores: np.ndarray) -> np.ndarray:
+    def probabilities_of(self, scores: np.ndarray) -> np.ndarray:
+        """The probability of every class for scores."""
         if self.classes is None:
             raise ValueError("a regression has no class probabilities; use predict")
         if scores.ndim == 1:
@@ -225,7 +252,7 @@ class Ensemble:
         for feature, cuts, values in self._shapes:
             if feature in self.categories:
                 level_of = {
-                    value: n for value, n in self._schema.level_of[feature].items() if not isinstance(value, str)
+                    value: n for value, n in self.schema.level_of[feature].items() if not isinstance(value, str)
                 }
                 if any(abs(value) >= LARGEST for value in level_of):
                     return None
@@ -252,21 +279,25 @@ class Ensemble:
         features, first = np.unique(self.feature[order], return_index=True)
         shapes = []
         for feature, own in zip(features.tolist(), np.split(order, first)[1:], strict=True):
-            cut_voters = own[self.kind[own] != MISSING]
-            is_missing = weight[own[self.kind[own] == MISSING]].sum(axis=0)
-            if feature in self.categories:
-                cuts = np.arange(len(self.categories[feature])) - 0.5
-                at_cuts = np.zeros((len(cuts), self.n_outputs))
-                at_cuts[self.threshold[cut_voters].astype(np.intp)] = weight[cut_voters]
-            else:
-                cut_voters = cut_voters[np.argsort(self.threshold[cut_voters], kind="stable")]
-                cuts, at_cuts = self.threshold[cut_voters], weight[cut_voters]
-            shapes.append((feature, cuts, step_values(at_cuts, feature in self.categories, is_missing)))
+            is_level = feature in self.categories
+            n_missing = int((self.kind[own] == MISSING).sum())
+            own = own[np.lexsort((self.threshold[own], self.kind[own]))]  # "is missing" last
+            cuts, at_cuts = self.threshold[own[: len(own) - n_missing]], weight[own]
+            if is_level:
+                level, n_levels = cuts.astype(np.intp), len(self.categories[feature])
+                cuts, at_cuts = np.arange(0.0, n_levels) - 0.5, np.zeros((n_levels + n_missing, self.n_outputs))
+                at_cuts[level], at_cuts[n_levels:] = weight[own[: len(level)]], weight[own[len(level) :]]
+            sizes = np.array([len(cuts)]), np.array([is_level]), np.array([n_missing])
+            shapes.append((feature, cuts, Intervals.of(*sizes).step_values(at_cuts, len(cuts) + 2)))
         return shapes
 
     def __getstate__(self) -> dict[str, Any]:
         """What is derived from the voters is made anew."""
         return {name: value for name, value in self.__dict__.items() if name not in DERIVED}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._lock()
 
 
 def cut_out(level_of: Mapping[float, int]) -> tuple[np.ndarray, np.ndarray]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..voters.kinds import check_voters
+from ..voters.checking import check_voters
 
 MAX_INFO_DEPTH = 32
 

@@ -18,7 +18,8 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
-from quadboost.voters.stumps import Stumps, candidate_stumps
+from quadboost.voters.columns import Voters
+from quadboost.voters.thresholds import candidate_voters
 
 from .data import Dataset
 
@@ -36,7 +37,7 @@ class Sample:
 
     X: np.ndarray
     y: np.ndarray  # -1 or +1
-    stumps: Stumps
+    stumps: Voters
     codes: np.ndarray
     votes: np.ndarray  # (m, K), -1 or +1
 
@@ -89,7 +90,7 @@ def make_split(dataset: Dataset, number: int, seed: int) -> Split:
     n_train = n_training_rows(len(rows))
     train_rows, test_rows = rows[:n_train], rows[n_train:]
     X = normalise(dataset.X, train_rows)
-    stumps = candidate_stumps(X[train_rows], thresholds=STUMPS_PER_ATTRIBUTE, spacing="uniform")
+    stumps = candidate_voters(X[train_rows], thresholds=STUMPS_PER_ATTRIBUTE, spacing="uniform")
     train, test = (_sample(X[part], dataset.y[part], stumps) for part in (train_rows, test_rows))
     folds = StratifiedKFold(N_FOLDS, shuffle=True, random_state=int(random.integers(2**31)))
     return Split(train, test, list(folds.split(train.X, train.y)))
@@ -105,7 +106,7 @@ def normalise(X: np.ndarray, train: np.ndarray) -> np.ndarray:
     return np.tanh((filled - mean) / np.where(deviation > 0, deviation, 1.0))
 
 
-def _sample(X: np.ndarray, y: np.ndarray, stumps: Stumps) -> Sample:
+def _sample(X: np.ndarray, y: np.ndarray, stumps: Voters) -> Sample:
     codes = stumps.code(X)
     votes = np.empty((len(X), stumps.n_voters))
     for voter in range(stumps.n_voters):

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from quadboost import boost
-from quadboost.moments.moments import stump_moments
+from quadboost.moments.moments import column_moments
 
 from .protocol import Classifiers, Sample, Setting, sign
 
@@ -70,7 +70,7 @@ class QuadBoost:
         return GRIDS[self.penalty]
 
     def fit(self, sample: Sample, settings: list[Setting]) -> Classifiers:
-        moments = stump_moments(sample.stumps, sample.codes, sample.y)
+        moments = column_moments(sample.stumps, sample.codes, sample.y)
         weights = []
         for strength, group in groupby(settings, _strength):
             rounds = [setting["max_rounds"] for setting in group]

@@ -19,9 +19,9 @@ import quadboost
 from quadboost import boost, moments_from_matrix
 from quadboost.boosting import booster
 from quadboost.boosting.penalties import L1, L2, LInf, NoPenalty
-from quadboost.moments.gram import GramCache
-from quadboost.moments.moments import Moments, stump_moments
-from quadboost.voters.stumps import candidate_stumps
+from quadboost.moments.gram import GramStore
+from quadboost.moments.moments import Moments, column_moments
+from quadboost.voters.thresholds import candidate_voters
 
 PENALTIES = {
     "none": (NoPenalty(), None, 0.0),
@@ -42,10 +42,10 @@ class Problem:
         rng = np.random.default_rng(0)
         self.weight, self.weight_val = rng.uniform(0.5, 2, size=m), rng.uniform(0.5, 2, size=m // 2)
         self.y, self.y_val = targets(X), targets(Z)
-        stumps = candidate_stumps(X, self.weight, thresholds=thresholds, n_levels=N_LEVELS)
+        stumps = candidate_voters(X, self.weight, thresholds=thresholds, n_levels=N_LEVELS)
         self.H, self.H_val = outputs(stumps, X), outputs(stumps, Z)
-        self.moments = stump_moments(stumps, stumps.code(X), self.y, self.weight)
-        self.validation = stump_moments(stumps, stumps.code(Z), self.y_val, self.weight_val)
+        self.moments = column_moments(stumps, stumps.code(X), self.y, self.weight)
+        self.validation = column_moments(stumps, stumps.code(Z), self.y_val, self.weight_val)
 
     def rows(self, fit_intercept):
         return training_rows(self.H, self.y, self.weight, fit_intercept)
@@ -333,7 +333,7 @@ def test_the_time_is_looked_at_while_columns_are_made(problem):
             out[:] = problem.moments.gram.column(voter)
 
     # Every round needs a column, since only two are kept. A busy machine only makes fewer rounds in the time.
-    slow = Moments(**{**vars(problem.moments), "gram": GramCache(SlowSource(), 1)})
+    slow = Moments(**{**vars(problem.moments), "gram": GramStore(SlowSource(), 1)})
     found = boost(slow, L2(1.0), max_rounds=150, max_seconds=0.2, tol=0.0)
     assert found.stop_reason == "max_seconds"
     assert found.n_rounds < 100
@@ -409,8 +409,8 @@ def ties(copy, width):
 def test_of_equal_voters_the_lowest_feature_wins(penalty, name, lam, mode, fit_intercept, width, copy):
     X = ties(copy, width)
     y = np.sign(np.random.default_rng(1).normal(size=400) + X[:, 0])
-    stumps = candidate_stumps(X)
-    moments = stump_moments(stumps, stumps.code(X), y)
+    stumps = candidate_voters(X)
+    moments = column_moments(stumps, stumps.code(X), y)
     # Corrective, the copy of a voter with a weight may be the better of the two.
     rounds = 1 if mode == "corrective" else 30
     found = boost(moments, penalty, mode=mode, fit_intercept=fit_intercept, max_rounds=rounds)
@@ -423,8 +423,8 @@ def test_of_equal_thresholds_the_lowest_wins():
     # The residuals are symmetric: the second and the fourth threshold of four are equally good.
     X = np.repeat(np.arange(5.0), 4)[:, None]
     y = np.array([1, 1, 1, 1, 1, 1, 1, 1, -1, -1, -1, -1, 1, 1, 1, 1, 1, 1, 1, 1.0])
-    stumps = candidate_stumps(X)
-    moments = stump_moments(stumps, stumps.code(X), y)
+    stumps = candidate_voters(X)
+    moments = column_moments(stumps, stumps.code(X), y)
     edge = np.abs(boost(moments, fit_intercept=True, max_rounds=1).history["edge"][0])
     found = boost(moments, fit_intercept=True, max_rounds=1)
     tied = np.abs(moments.margin[:, 0] - moments.voter_sum / 20 * y.mean())

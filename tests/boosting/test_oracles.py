@@ -10,8 +10,8 @@ from reference import all_stumps, l1_duality_gap, training_rows, voter_matrix
 from sklearn.datasets import load_breast_cancer
 
 import quadboost
-from quadboost.moments.moments import stump_moments
-from quadboost.voters.stumps import candidate_stumps
+from quadboost.moments.moments import column_moments
+from quadboost.voters.thresholds import candidate_voters
 
 LAMBDAS = {None: 0.0, "l1": 0.02, "l2": 0.1, "linf": 0.1}
 
@@ -139,8 +139,8 @@ def test_vanilla_rounds_are_the_stumps_of_lightgbm():
     trees = lightgbm.train(params, lightgbm.Dataset(X, y, params=params), rounds)
     splits = [tree["tree_structure"] for tree in trees.dump_model()["tree_info"]]
 
-    stumps = candidate_stumps(X, thresholds="all")
-    moments = stump_moments(stumps, stumps.code(X), y)
+    stumps = candidate_voters(X, thresholds="all")
+    moments = column_moments(stumps, stumps.code(X), y)
     found = quadboost.boost(moments, mode="forward", fit_intercept=True, max_rounds=rounds)
     score = np.full(len(y), y.mean())
     features, _, thresholds = stumps.describe(found.history["voter"])

@@ -7,17 +7,18 @@ import pytest
 from mixed_table import N_LEVELS, mixed_table, targets
 
 from quadboost import _core
-from quadboost.boosting.booster import Schedule, run_rounds
 from quadboost.boosting.penalties import L1, L2, LInf, NoPenalty
 from quadboost.boosting.reweight import reweighted
-from quadboost.moments.moments import moments_from_matrix, stump_moments
-from quadboost.voters.stumps import candidate_stumps
+from quadboost.boosting.rounds import run_rounds
+from quadboost.boosting.schedule import Schedule
+from quadboost.moments.moments import column_moments, moments_from_matrix
+from quadboost.voters.thresholds import candidate_voters
 
 M = 400
 X = mixed_table(M)
 REAL = targets(X) + np.random.default_rng(1).normal(size=M)
-STUMPS = candidate_stumps(X, thresholds=25, n_levels=N_LEVELS)
-MOMENTS = stump_moments(STUMPS, STUMPS.code(X), REAL, np.random.default_rng(2).random(M) + 0.5)
+STUMPS = candidate_voters(X, thresholds=25, n_levels=N_LEVELS)
+MOMENTS = column_moments(STUMPS, STUMPS.code(X), REAL, np.random.default_rng(2).random(M) + 0.5)
 PENALTIES = [NoPenalty(), L1(0.2), L1(0.02), L1(0.001), L2(1.0), L2(0.01), LInf(0.3), LInf(0.05)]
 each_penalty = pytest.mark.parametrize("penalty", PENALTIES, ids=repr)
 each_intercept = pytest.mark.parametrize("fit_intercept", [True, False])

@@ -9,10 +9,11 @@ from reference import voter_matrix
 
 import quadboost.common.threads
 import quadboost.moments.gram
-from quadboost.boosting.booster import Schedule, run_rounds
 from quadboost.boosting.penalties import L1, L2, LInf, NoPenalty
-from quadboost.moments.moments import stump_moments
-from quadboost.voters.stumps import candidate_stumps
+from quadboost.boosting.rounds import run_rounds
+from quadboost.boosting.schedule import Schedule
+from quadboost.moments.moments import column_moments
+from quadboost.voters.thresholds import candidate_voters
 
 M, D, N_ROUNDS = 600, 9, 250
 
@@ -45,12 +46,12 @@ def test_rounds_are_those_of_plain_numpy_bit_for_bit(penalty, mode, fit_intercep
     X = random.normal(size=(M, D)) + random.normal(size=(M, 1))
     y = np.where(np.sin(X[:, 0]) + X[:, 1] + random.normal(size=M) > 0, 1.0, -1.0)
     X = shape(X)
-    stumps = candidate_stumps(X, thresholds=60, n_threads=2)
+    stumps = candidate_voters(X, thresholds=60, n_threads=2)
     codes = stumps.code(X, 2)
     for f, cuts in enumerate(stumps.cuts):  # the plain way to code
         plain = np.where(np.isnan(X[:, f]), len(cuts) + 1, np.searchsorted(cuts, X[:, f], side="left"))
         np.testing.assert_array_equal(codes[:, f], plain)
-    moments = stump_moments(stumps, codes, y, n_threads=2)
+    moments = column_moments(stumps, codes, y, n_threads=2)
     assert moments.n_voters > 256 or shape in (discrete,), "more than one block of voters"
     found = run_rounds(moments, penalty, Schedule(max_rounds=N_ROUNDS, tol=0.0), mode=mode, fit_intercept=fit_intercept)
     weight, history = plain_rounds(

@@ -11,7 +11,7 @@ from mixed_table import N_LEVELS, mixed_table, outputs
 
 from quadboost.bounds.complexity import Complexity, rademacher_complexity
 from quadboost.kernels.complexity import scan_signs
-from quadboost.voters.stumps import candidate_stumps
+from quadboost.voters.thresholds import candidate_voters
 
 CATEGORIES = sorted(N_LEVELS)
 
@@ -69,7 +69,7 @@ def test_expected_supremum_over_all_signs_is_in_the_interval():
 @pytest.mark.parametrize("spacing", ["quantile", "uniform"])
 def test_of_given_stumps_only_those_count(thresholds, spacing):
     X = mixed_table(200)
-    stumps = candidate_stumps(X, thresholds=thresholds, spacing=spacing, n_levels=N_LEVELS)
+    stumps = candidate_voters(X, thresholds=thresholds, spacing=spacing, n_levels=N_LEVELS)
     fewer = X[:50]  # so that some thresholds lie outside, and some levels may be absent
     found = rademacher_complexity(fewer, draws=100, thresholds=stumps)
     voters = np.vstack([np.ones(len(fewer)), outputs(stumps, fewer).T])

@@ -12,13 +12,14 @@ import pytest
 from mixed_table import N_LEVELS, mixed_table, outputs, targets
 from sklearn.model_selection import GroupKFold, KFold, RepeatedKFold, ShuffleSplit, TimeSeriesSplit
 
-from quadboost.boosting.booster import Schedule, run_rounds
 from quadboost.boosting.penalties import make_penalty
+from quadboost.boosting.rounds import run_rounds
+from quadboost.boosting.schedule import Schedule
 from quadboost.choosing.folds import Folds, Split
 from quadboost.choosing.search import Candidate, Table, check_strengths, cross_validate, strengths_of
 from quadboost.data.rows import Rows
 from quadboost.fitting.training import Options
-from quadboost.moments.moments import stump_moments
+from quadboost.moments.moments import column_moments
 
 M = 240
 X = mixed_table(M)
@@ -77,7 +78,7 @@ def naive(folds: Folds, candidates, rounds=ROUNDS) -> np.ndarray:
         for n in rounds.tolist():
             risks = []
             for train, held_out in folds.splits:
-                moments = stump_moments(folds.stumps, folds.codes[train], rows.y[train], part(rows.weight, train))
+                moments = column_moments(folds.stumps, folds.codes[train], rows.y[train], part(rows.weight, train))
                 own = []
                 for output in range(rows.y.shape[1]):
                     run = run_rounds(
@@ -162,7 +163,7 @@ def test_columns_and_rounds_of_a_fold_are_those_of_its_rows_alone(weight, copies
 
     def alone(numbers):
         own = None if weight is None else folds.rows.weight[numbers]
-        return stump_moments(folds.stumps, folds.codes[numbers], rows.y[numbers], own)
+        return column_moments(folds.stumps, folds.codes[numbers], rows.y[numbers], own)
 
     for found, known in ((fold.train, alone(splits[2].train)), (fold.held_out, alone(splits[2].held_out))):
         for voter in range(folds.stumps.n_voters):

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quadboost.data.frames import FrameSchema, learn_schema, to_matrix
+from quadboost.data.schema import FrameSchema, to_matrix
 
 NAN = math.nan
 
@@ -755,7 +755,7 @@ def test_no_library_is_imported_but_that_of_the_table(run_python, make, categori
         f"""
 import sys
 import numpy as np
-from quadboost.data.frames import learn_schema, to_matrix
+from quadboost.data.schema import read_table, to_matrix
 {make}
 to_matrix(X, learn_schema(X, categorical_features={categorical!r}))
 print(sorted({{"pandas", "scipy", "sklearn"}} & set(sys.modules)))

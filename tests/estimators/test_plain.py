@@ -25,7 +25,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import quadboost.estimators.plain
 from quadboost import QuadBoostClassifier, QuadBoostRegressor
-from quadboost.moments.gram import StumpGram
+from quadboost.moments.gram import ColumnGram
 
 M = 300
 X = mixed_table(M)
@@ -500,13 +500,13 @@ def test_several_targets_are_each_by_itself():
 
 def test_ten_classes_share_their_gram_columns(monkeypatch):
     made = []
-    make = StumpGram.make
+    make = ColumnGram.make
 
     def spy(self, voter, *neighbours):
         made.append(voter)
         return make(self, voter, *neighbours)
 
-    monkeypatch.setattr(StumpGram, "make", spy)
+    monkeypatch.setattr(ColumnGram, "make", spy)
     data, label = load_digits(return_X_y=True)
     model = QuadBoostClassifier(max_rounds=300).fit(data, label)
     assert sum(model.n_rounds_) > 2_000

@@ -201,16 +201,16 @@ def test_threads_change_no_bit(estimator, options, y, weight, n_jobs, threads_fo
 FINGERPRINT = """
 import hashlib, numpy as np
 from quadboost import boost
-from quadboost.moments.moments import stump_moments
-from quadboost.voters.stumps import candidate_stumps
+from quadboost.moments.moments import column_moments
+from quadboost.voters.thresholds import candidate_voters
 from quadboost.common.threads import resolve_threads
 n_threads = resolve_threads({n_jobs})
 rng = np.random.default_rng(0)
 X = rng.normal(size=(30_000, 12))
 X[rng.random(X.shape) < 0.1] = np.nan
 y, weight = np.nan_to_num(X).sum(axis=1) + rng.normal(size=30_000), rng.uniform(0.1, 2, size=30_000)
-stumps = candidate_stumps(X, weight, n_threads=n_threads)
-moments = stump_moments(stumps, stumps.code(X, n_threads), y, weight, n_threads=n_threads)
+stumps = candidate_voters(X, weight, n_threads=n_threads)
+moments = column_moments(stumps, stumps.code(X, n_threads), y, weight, n_threads=n_threads)
 found = boost(moments, "l1", reg_lambda=0.001, max_rounds=100, fit_intercept=True)
 parts = *stumps.cuts, found.weight, found.edge, found.history["risk"]
 print(hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest())

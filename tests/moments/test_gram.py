@@ -11,9 +11,9 @@ from mixed_table import N_LEVELS, mixed_table, outputs, targets
 import quadboost.common.threads
 import quadboost.moments.gram
 from quadboost import QuadBoostClassifier, moments_from_matrix
-from quadboost.moments.gram import GramCache
-from quadboost.moments.moments import stump_moments
-from quadboost.voters.stumps import candidate_stumps
+from quadboost.moments.gram import GramStore
+from quadboost.moments.moments import column_moments
+from quadboost.voters.thresholds import candidate_voters
 
 THRESHOLDS = [1, 5, 300, "all"]  # codes of one byte and of two
 
@@ -21,8 +21,8 @@ THRESHOLDS = [1, 5, 300, "all"]  # codes of one byte and of two
 def problem(thresholds, weight=None, m=400, **options):
     """Moments of a mixed table, and the outputs of its voters."""
     X = mixed_table(m)
-    stumps = candidate_stumps(X, weight, thresholds=thresholds, n_levels=N_LEVELS)
-    moments = stump_moments(stumps, stumps.code(X), targets(X), weight, **options)
+    stumps = candidate_voters(X, weight, thresholds=thresholds, n_levels=N_LEVELS)
+    moments = column_moments(stumps, stumps.code(X), targets(X), weight, **options)
     return moments, outputs(stumps, X)
 
 
@@ -46,10 +46,10 @@ def test_columns_of_unweighted_rows_are_exact(thresholds, cache_bytes):
 def test_columns_with_codes_of_four_bytes_are_exact():
     values = np.random.default_rng(0).permutation(70_000).astype(float)
     X = np.column_stack([np.append(values, np.nan), np.arange(70_001) % 3])
-    stumps = candidate_stumps(X, thresholds="all")
+    stumps = candidate_voters(X, thresholds="all")
     codes = stumps.code(X)
     assert codes.dtype == np.uint32
-    moments = stump_moments(stumps, codes, np.ones(len(X)))
+    moments = column_moments(stumps, codes, np.ones(len(X)))
     assert moments.n_voters == 70_000 + 2
     for voter in (35_000, 34_998, 69_999, 70_000, 70_001, 0):
         feature, votes = stumps.votes(voter)
@@ -127,7 +127,7 @@ COLUMN_BYTES = CountingSource.n_voters * 8
 @given(n_columns=st.integers(2, 12), asked=st.lists(st.integers(0, CountingSource.n_voters - 1), max_size=60))
 @settings(max_examples=50, deadline=None)
 def test_the_cache_keeps_within_its_budget_and_its_addresses_are_true(n_columns, asked):
-    cache = GramCache(CountingSource(), n_columns * COLUMN_BYTES)
+    cache = GramStore(CountingSource(), n_columns * COLUMN_BYTES)
     for voter in asked:
         column = cache.column(voter)
         np.testing.assert_array_equal(column, voter)
@@ -140,7 +140,7 @@ def test_the_cache_keeps_within_its_budget_and_its_addresses_are_true(n_columns,
 
 def test_columns_that_fit_are_made_once():
     source = CountingSource()
-    cache = GramCache(source, 5 * COLUMN_BYTES)
+    cache = GramStore(source, 5 * COLUMN_BYTES)
     for voter in [3, 1, 4, 1, 5, 3, 4, 5, 1]:
         cache.column(voter)
     assert source.made == [3, 1, 4, 5]
@@ -148,7 +148,7 @@ def test_columns_that_fit_are_made_once():
 
 def test_the_column_used_longest_ago_makes_room():
     source = CountingSource()
-    cache = GramCache(source, 3 * COLUMN_BYTES)
+    cache = GramStore(source, 3 * COLUMN_BYTES)
     for voter in [0, 1, 2, 0, 3]:
         cache.column(voter)
     assert cache.address[1] == 0
@@ -157,7 +157,7 @@ def test_the_column_used_longest_ago_makes_room():
 
 
 def test_a_budget_below_one_column_still_gives_columns():
-    cache = GramCache(CountingSource(), 1)
+    cache = GramStore(CountingSource(), 1)
     for voter in range(10):
         np.testing.assert_array_equal(cache.column(voter), voter)
     assert np.count_nonzero(cache.address) <= 2

@@ -7,8 +7,8 @@ import pytest
 from mixed_table import N_LEVELS, mixed_table, outputs, targets
 
 from quadboost import Moments, boost, moments_from_matrix
-from quadboost.moments.moments import stump_moments
-from quadboost.voters.stumps import candidate_stumps
+from quadboost.moments.moments import column_moments
+from quadboost.voters.thresholds import candidate_voters
 
 SUMS = ("total_weight", "voter_sum", "voter_square", "target_sum", "target_square", "product_sum")
 
@@ -31,10 +31,10 @@ def whole_and_parts(y_of, weight=None, thresholds=9):
     """Moments of a table and of three parts of it, with the voters of the whole."""
     X = mixed_table(300)
     y = y_of(X)
-    stumps = candidate_stumps(X, weight, thresholds=thresholds, n_levels=N_LEVELS)
+    stumps = candidate_voters(X, weight, thresholds=thresholds, n_levels=N_LEVELS)
 
     def moments(rows):
-        return stump_moments(stumps, stumps.code(X[rows]), y[rows], None if weight is None else weight[rows])
+        return column_moments(stumps, stumps.code(X[rows]), y[rows], None if weight is None else weight[rows])
 
     parts = [slice(0, 70), slice(70, 71), slice(71, 300)]
     return moments(slice(None)), [moments(rows) for rows in parts]
@@ -92,8 +92,8 @@ def test_sums_do_not_depend_on_the_order_of_rows():
     order = np.random.default_rng(4).permutation(300)
 
     def moments(rows):
-        stumps = candidate_stumps(X[rows], weight[rows], thresholds=9, n_levels=N_LEVELS)
-        return stump_moments(stumps, stumps.code(X[rows]), y[rows], weight[rows])
+        stumps = candidate_voters(X[rows], weight[rows], thresholds=9, n_levels=N_LEVELS)
+        return column_moments(stumps, stumps.code(X[rows]), y[rows], weight[rows])
 
     assert_same_bits(moments(order), moments(np.arange(300)))
 
@@ -101,8 +101,8 @@ def test_sums_do_not_depend_on_the_order_of_rows():
 def test_margin_and_eta_are_means_over_the_rows():
     X, weight = mixed_table(300), np.random.default_rng(3).uniform(0.1, 3, size=300)
     y = two_targets(X)
-    stumps = candidate_stumps(X, weight, thresholds=5, n_levels=N_LEVELS)
-    moments = stump_moments(stumps, stumps.code(X), y, weight)
+    stumps = candidate_voters(X, weight, thresholds=5, n_levels=N_LEVELS)
+    moments = column_moments(stumps, stumps.code(X), y, weight)
     H, p = outputs(stumps, X), weight / weight.sum()
     assert (moments.n_voters, moments.n_outputs) == (H.shape[1], 2)
     np.testing.assert_allclose(moments.margin, H.T @ (p[:, None] * y), rtol=0, atol=1e-13)
@@ -112,9 +112,9 @@ def test_margin_and_eta_are_means_over_the_rows():
 def test_the_booster_cannot_tell_stumps_from_a_matrix_of_their_outputs():
     X = mixed_table(300)
     y = targets(X)
-    stumps = candidate_stumps(X, thresholds=9, n_levels=N_LEVELS)
+    stumps = candidate_voters(X, thresholds=9, n_levels=N_LEVELS)
     options = {"penalty": "l2", "reg_lambda": 0.1, "fit_intercept": True, "max_rounds": 200, "tol": 1e-3}
-    from_stumps = boost(stump_moments(stumps, stumps.code(X), y), **options)
+    from_stumps = boost(column_moments(stumps, stumps.code(X), y), **options)
     from_matrix = boost(moments_from_matrix(outputs(stumps, X), y), **options)
     np.testing.assert_array_equal(from_stumps.history["voter"], from_matrix.history["voter"])
     np.testing.assert_allclose(from_stumps.weight, from_matrix.weight, rtol=0, atol=1e-13)
@@ -209,19 +209,19 @@ def test_only_moments_combine_with_moments():
 
 def test_moments_of_other_voters_or_other_rows_do_not_combine():
     X, y = np.random.default_rng(0).normal(size=(200, 2)), np.random.default_rng(1).normal(size=200)
-    known, other = candidate_stumps(X, thresholds=5), candidate_stumps(X[:50], thresholds=5)
-    whole = stump_moments(known, known.code(X[:100]), y[:100])
+    known, other = candidate_voters(X, thresholds=5), candidate_voters(X[:50], thresholds=5)
+    whole = column_moments(known, known.code(X[:100]), y[:100])
     with pytest.raises(ValueError, match="moments of different voters"):
-        whole + stump_moments(other, other.code(X[100:]), y[100:])
+        whole + column_moments(other, other.code(X[100:]), y[100:])
     with pytest.raises(ValueError, match="not a proper part of the rows"):
-        whole - stump_moments(known, known.code(X), y)
+        whole - column_moments(known, known.code(X), y)
 
 
 def test_sum_adds_moments_up():
     X, y = np.random.default_rng(0).normal(size=(90, 2)), np.random.default_rng(1).choice([-1.0, 1.0], size=90)
-    stumps = candidate_stumps(X, thresholds=5)
-    parts = [stump_moments(stumps, stumps.code(X[i::3]), y[i::3]) for i in range(3)]
-    whole = stump_moments(stumps, stumps.code(X), y)
+    stumps = candidate_voters(X, thresholds=5)
+    parts = [column_moments(stumps, stumps.code(X[i::3]), y[i::3]) for i in range(3)]
+    whole = column_moments(stumps, stumps.code(X), y)
     np.testing.assert_array_equal(sum(parts).product_sum, whole.product_sum)
 
 

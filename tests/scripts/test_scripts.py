@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from quadboost.boosting.penalties import L1
-from quadboost.voters.stumps import candidate_stumps
+from quadboost.voters.thresholds import candidate_voters
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 PEERS = {"lightgbm": "lightgbm", "celer": "celer", "adaboost": "sklearn", "lasso": "sklearn"}
@@ -96,7 +96,7 @@ def test_unknown_peers_are_refused(run_script):
 
 def test_gap_of_scores_is_the_gap_of_moments(training):
     X, y = training.generate(200, 4)
-    stumps = candidate_stumps(X, thresholds=7)
+    stumps = candidate_voters(X, thresholds=7)
     H = training.stump_matrix(stumps, stumps.code(X))
     weight = np.random.default_rng(0).normal(size=H.shape[1]) / 50
     residual = y - H @ weight

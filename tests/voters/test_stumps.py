@@ -12,7 +12,8 @@ from hypothesis.extra.numpy import arrays
 from mixed_table import N_LEVELS, mixed_table, outputs
 from reference import LEVEL, MISSING, all_stumps
 
-from quadboost.voters.stumps import Stumps, candidate_stumps
+from quadboost.voters.columns import Voters
+from quadboost.voters.thresholds import candidate_voters
 
 NAN = np.nan
 LARGEST = np.finfo(float).max
@@ -23,13 +24,13 @@ def column(*values):
 
 
 def cuts_of(X, **options):
-    return candidate_stumps(X, **options).cuts[0]
+    return candidate_voters(X, **options).cuts[0]
 
 
 def stumps_with(*cuts):
-    """Stumps of real features with the given cuts."""
+    """Voters of real features with the given cuts."""
     zeros = np.zeros(len(cuts), dtype=np.uint8)
-    return Stumps([np.asarray(own, dtype=float) for own in cuts], is_level=zeros, has_missing=zeros)
+    return Voters([np.asarray(own, dtype=float) for own in cuts], is_level=zeros, has_missing=zeros)
 
 
 # --- which voters there are ---------------------------------------------------------------------------------
@@ -37,7 +38,7 @@ def stumps_with(*cuts):
 
 def test_voters_are_ordered_by_feature_then_threshold_or_level_then_missing():
     X = mixed_table(60)
-    stumps = candidate_stumps(X, thresholds="all", n_levels=N_LEVELS)
+    stumps = candidate_voters(X, thresholds="all", n_levels=N_LEVELS)
     feature, kind, threshold = stumps.describe(np.arange(stumps.n_voters))
     level_voters = [(4, LEVEL, float(level)) for level in range(4)] + [(4, MISSING, 0.0)]
     found = list(zip(feature.tolist(), kind.tolist(), threshold.tolist(), strict=True))
@@ -50,20 +51,20 @@ def test_voters_are_ordered_by_feature_then_threshold_or_level_then_missing():
 def test_a_column_that_never_changes_has_no_voter(thresholds, spacing):
     X = np.column_stack([np.full(5, 3.0), np.full(5, NAN), np.full(5, -0.0)])
     X[0, 2] = 0.0  # the same number
-    assert candidate_stumps(X, thresholds=thresholds, spacing=spacing).n_voters == 0
+    assert candidate_voters(X, thresholds=thresholds, spacing=spacing).n_voters == 0
 
 
 @pytest.mark.parametrize("n_levels", [None, 1])
 def test_a_constant_with_missing_values_has_the_missing_voter_alone(n_levels):
     X = column(0, NAN, 0, 0)
-    stumps = candidate_stumps(X, n_levels=None if n_levels is None else {0: n_levels})
+    stumps = candidate_voters(X, n_levels=None if n_levels is None else {0: n_levels})
     assert [part.tolist() for part in stumps.describe(np.arange(stumps.n_voters))] == [[0], [MISSING], [0.0]]
 
 
 @pytest.mark.parametrize("voter", range(12))
 def test_votes_by_bin_are_the_voters_outputs(voter):
     X = mixed_table(40)
-    stumps = candidate_stumps(X, thresholds=2, n_levels=N_LEVELS)
+    stumps = candidate_voters(X, thresholds=2, n_levels=N_LEVELS)
     assert stumps.n_voters > voter
     feature, votes = stumps.votes(voter)
     np.testing.assert_array_equal(votes[stumps.code(X)[:, feature]], outputs(stumps, X)[:, voter])
@@ -101,8 +102,8 @@ def test_fewer_rows_than_thresholds():
 @settings(max_examples=200, deadline=None)
 def test_an_integer_weight_is_a_repetition_for_the_thresholds(values, data, k, spacing):
     count = data.draw(arrays(int, len(values), elements=st.sampled_from([1, 2, 3, 50, 1_000])))
-    weighted = candidate_stumps(values[:, None], count.astype(float), thresholds=k, spacing=spacing)
-    repeated = candidate_stumps(np.repeat(values, count)[:, None], thresholds=k, spacing=spacing)
+    weighted = candidate_voters(values[:, None], count.astype(float), thresholds=k, spacing=spacing)
+    repeated = candidate_voters(np.repeat(values, count)[:, None], thresholds=k, spacing=spacing)
     np.testing.assert_array_equal(weighted.cuts[0], repeated.cuts[0])
     np.testing.assert_array_equal(weighted.has_missing, repeated.has_missing)
 
@@ -147,7 +148,7 @@ def test_a_threshold_between_adjacent_floats_separates_them(low, steps, dtype):
     for _ in range(steps):
         high = np.nextafter(high, dtype(np.inf))
     X = np.array([[low], [high]], dtype=dtype)
-    stumps = candidate_stumps(X)
+    stumps = candidate_voters(X)
     assert len(stumps.cuts[0]) == 1
     assert low <= stumps.cuts[0][0] < high
     np.testing.assert_array_equal(stumps.code(X)[:, 0], [0, 1])
@@ -156,7 +157,7 @@ def test_a_threshold_between_adjacent_floats_separates_them(low, steps, dtype):
 @pytest.mark.parametrize("spacing", ["quantile", "uniform"])
 def test_thresholds_of_the_widest_range_are_finite_and_within_it(spacing):
     X = column(-LARGEST, -1.0, 0.0, 1.0, LARGEST)
-    stumps = candidate_stumps(X, thresholds=3, spacing=spacing)
+    stumps = candidate_voters(X, thresholds=3, spacing=spacing)
     cuts = stumps.cuts[0]
     assert len(cuts) == 3
     assert np.all(np.isfinite(cuts) & (np.diff(cuts, prepend=-LARGEST) > 0))
@@ -166,7 +167,7 @@ def test_thresholds_of_the_widest_range_are_finite_and_within_it(spacing):
 @pytest.mark.parametrize("options", [{}, {"thresholds": 5}, {"thresholds": "all"}, {"spacing": "uniform"}])
 def test_thresholds_of_float32_are_those_of_the_same_numbers_in_float64(options):
     X = mixed_table(500).astype(np.float32)
-    single, double = (candidate_stumps(Z, **options) for Z in (X, X.astype(np.float64)))
+    single, double = (candidate_voters(Z, **options) for Z in (X, X.astype(np.float64)))
     for own, known in zip(single.cuts, double.cuts, strict=True):
         assert own.dtype == np.float64
         np.testing.assert_array_equal(own, known)
@@ -176,7 +177,7 @@ def test_thresholds_of_float32_are_those_of_the_same_numbers_in_float64(options)
 @pytest.mark.parametrize("n_threads", [2, 4])
 def test_threads_choose_the_same_voters(n_threads):
     X = mixed_table(300)
-    known, found = (candidate_stumps(X, n_levels=N_LEVELS, n_threads=n) for n in (1, n_threads))
+    known, found = (candidate_voters(X, n_levels=N_LEVELS, n_threads=n) for n in (1, n_threads))
     for own, other in zip(found.cuts, known.cuts, strict=True):
         np.testing.assert_array_equal(own, other)
     np.testing.assert_array_equal(found.has_missing, known.has_missing)
@@ -236,10 +237,10 @@ LAYOUTS = {
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS.keys())
 def test_any_layout_of_x_gives_the_same_codes(layout, dtype):
     X = mixed_table(2_000).astype(dtype)
-    stumps = candidate_stumps(X, n_levels=N_LEVELS)
+    stumps = candidate_voters(X, n_levels=N_LEVELS)
     known = stumps.code(X)
     Z = layout(X)
-    np.testing.assert_array_equal(candidate_stumps(Z, n_levels=N_LEVELS).cuts[0], stumps.cuts[0])
+    np.testing.assert_array_equal(candidate_voters(Z, n_levels=N_LEVELS).cuts[0], stumps.cuts[0])
     for n_threads in (1, 4):
         np.testing.assert_array_equal(stumps.code(Z, n_threads), known)
 
@@ -247,7 +248,7 @@ def test_any_layout_of_x_gives_the_same_codes(layout, dtype):
 @pytest.mark.parametrize("layout", [np.ascontiguousarray, np.asfortranarray, lambda X: X[::2, ::-1]])
 def test_no_layout_is_copied(layout):
     X = layout(np.random.default_rng(0).normal(size=(40_000, 20)))
-    stumps = candidate_stumps(X, thresholds=10)
+    stumps = candidate_voters(X, thresholds=10)
     tracemalloc.start()
     codes = stumps.code(X)
     peak = tracemalloc.get_traced_memory()[1]
@@ -282,7 +283,7 @@ def wide_column(n_distinct, missing):
 )
 def test_codes_take_one_byte_up_to_255_thresholds_and_no_more_than_they_need(thresholds, n_distinct, missing, dtype):
     X = wide_column(n_distinct, missing)
-    stumps = candidate_stumps(X, thresholds=thresholds)
+    stumps = candidate_voters(X, thresholds=thresholds)
     codes = stumps.code(X)
     assert codes.dtype == dtype
     np.testing.assert_array_equal(codes, known_codes(stumps, X))
@@ -290,17 +291,17 @@ def test_codes_take_one_byte_up_to_255_thresholds_and_no_more_than_they_need(thr
 
 def test_values_missing_for_the_first_time_have_a_code_however_many_thresholds_there_are():
     X = wide_column(256, missing=False)
-    stumps = candidate_stumps(X, thresholds=255)
+    stumps = candidate_voters(X, thresholds=255)
     later = column(NAN, -5, 1e9)
     np.testing.assert_array_equal(stumps.code(later)[:, 0], [256, 0, 255])
     # A missing value of a narrower feature needs no wider codes.
-    two = candidate_stumps(np.column_stack([X, np.arange(256) % 3]), thresholds=255)
+    two = candidate_voters(np.column_stack([X, np.arange(256) % 3]), thresholds=255)
     assert two.code(np.array([[5.0, NAN]])).dtype == np.uint8
 
 
 def test_evenly_spaced_thresholds_and_missing_values_share_codes_correctly():
     X = wide_column(10_000, missing=True)
-    stumps = candidate_stumps(X, thresholds=255, spacing="uniform")
+    stumps = candidate_voters(X, thresholds=255, spacing="uniform")
     np.testing.assert_array_equal(stumps.code(X), known_codes(stumps, X))
 
 
@@ -313,15 +314,15 @@ def test_evenly_spaced_thresholds_and_missing_values_share_codes_correctly():
 def test_an_infinite_value_is_refused_by_feature_and_value(infinity, dtype, options):
     X = np.array([[0, 1], [1, infinity], [NAN, NAN]], dtype=dtype)
     with pytest.raises(ValueError, match=f"feature 1 holds {infinity}; replace infinity"):
-        candidate_stumps(X, **options)
+        candidate_voters(X, **options)
 
 
 @pytest.mark.parametrize("thresholds", [0, -1, 1.5, True, None, "none", "255"])
 def test_thresholds_that_mean_nothing_are_refused(thresholds):
     with pytest.raises(ValueError, match=f"thresholds={thresholds!r}"):
-        candidate_stumps(column(1, 2), thresholds=thresholds)
+        candidate_voters(column(1, 2), thresholds=thresholds)
 
 
 def test_an_unknown_spacing_is_refused():
     with pytest.raises(ValueError, match="spacing='log' is not known; use 'quantile' or 'uniform'"):
-        candidate_stumps(column(1, 2), spacing="log")
+        candidate_voters(column(1, 2), spacing="log")

@@ -1,138 +1,28 @@
-"""The candidate voters of every feature, and rows coded by them.
+"""Where features are cut into bins: thresholds by quantile, evenly spaced, or between all values.
 
-Every feature is cut into bins; a voter is a function of the bin. A real feature is cut at its
-thresholds. A categorical feature arrives as level numbers 0..L-1 (-1: a level never seen) and is cut
-between them, so that bin l + 1 is level l and one mechanism codes, counts and scores both.
+A categorical feature arrives as level numbers 0..L-1 (-1: a level never seen) and is cut between them.
 """
 
 from __future__ import annotations
 
-import hashlib
-from bisect import bisect_right
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from ..common.checks import at_least, one_of
 from ..common.threads import in_threads, threads_for
-from ..data.exact import fixed_point
+from ..data.exact import Extent
 from ..kernels import coding
-from .bins import BinIndex, bin_index, starts
-from .kinds import LEVEL, MISSING, THRESHOLD
+from .columns import Voters
 
 CODES_IN_A_BYTE = 256
 INFINITE_REMEDY = "replace infinity by a finite number, or by NaN for a missing value"
 FEATURES_TOGETHER = 4
-CELLS_AT_A_TIME = 20_000_000  # coded between two chances to interrupt
 
 
-@dataclass(frozen=True)
-class Stumps:
-    """Candidate voters, by feature: its thresholds (or levels) in order, then "is missing" if it had missing values.
-
-    Attributes
-    ----------
-    cuts : list of arrays
-        Ascending cuts of each feature.
-    is_level : uint8 array of shape (d,)
-        Whether the feature is categorical.
-    has_missing : uint8 array of shape (d,)
-        Whether the feature has an "is missing" voter.
-    """
-
-    cuts: list[np.ndarray]
-    is_level: np.ndarray
-    has_missing: np.ndarray
-
-    @property
-    def n_features(self) -> int:
-        return len(self.cuts)
-
-    @property
-    def n_voters(self) -> int:
-        return int(self.voter_start[-1])
-
-    @cached_property
-    def n_cuts(self) -> np.ndarray:
-        return np.array([len(cuts) for cuts in self.cuts], dtype=np.int64)
-
-    @cached_property
-    def bin_start(self) -> np.ndarray:
-        """Where each feature's bins begin: one more than its cuts, and one for missing values."""
-        return starts(self.n_cuts + 2)
-
-    @cached_property
-    def voter_start(self) -> np.ndarray:
-        return starts(self.n_cuts + self.has_missing)
-
-    @cached_property
-    def _voter_starts(self) -> list[int]:
-        return self.voter_start.tolist()
-
-    @property
-    def layout(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """What the kernels need to know to go from bins to voters."""
-        return self.bin_start, self.voter_start, self.is_level
-
-    def digest(self) -> bytes:
-        """The same for the same voters, and for no others."""
-        parts = [self.n_cuts.tobytes(), self.is_level.tobytes(), self.has_missing.tobytes(), *self.cuts]
-        return hashlib.sha256(b"".join(bytes(part) for part in parts)).digest()
-
-    def describe(self, voter: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Feature, kind and threshold (of a level voter: the level's number) of the given voters."""
-        feature = np.searchsorted(self.voter_start, voter, side="right") - 1
-        position = voter - self.voter_start[feature]
-        kind = np.where(self.is_level[feature], LEVEL, THRESHOLD)
-        kind[position == self.n_cuts[feature]] = MISSING
-        cut = np.concatenate([*self.cuts, np.zeros(1)])[starts(self.n_cuts)[feature] + position]
-        threshold = np.select([kind == THRESHOLD, kind == LEVEL], [cut, position.astype(float)], 0.0)
-        return feature.astype(np.int32), kind.astype(np.uint8), threshold
-
-    def locate(self, voter: int) -> tuple[int, int, int]:
-        """The voter's feature, its kind, and its position among the feature's voters."""
-        feature = bisect_right(self._voter_starts, voter) - 1
-        position = voter - self._voter_starts[feature]
-        if position == len(self.cuts[feature]):
-            return feature, MISSING, position
-        return feature, LEVEL if self.is_level[feature] else THRESHOLD, position
-
-    def votes(self, voter: int) -> tuple[int, np.ndarray]:
-        """The voter's feature, and its output (-1, 0 or +1) in each of the feature's bins."""
-        feature, kind, position = self.locate(voter)
-        votes = np.full(int(self.n_cuts[feature]) + 2, -1, dtype=np.int32)
-        votes[-1] = 1 if kind == MISSING else 0
-        if kind == LEVEL:
-            votes[position + 1] = 1
-        elif kind == THRESHOLD:
-            votes[position + 1 : -1] = 1
-        return feature, votes
-
-    def code(self, X: np.ndarray, n_threads: int = 1) -> np.ndarray:
-        """The bin of every value of X, as small integers."""
-        index = bin_index(self.cuts)
-        most = int(self.n_cuts.max(initial=0))  # the code of the largest value; a missing one has the next
-        for dtype in (np.uint8, np.uint16, np.uint32):
-            if most <= np.iinfo(dtype).max:
-                codes = np.empty(X.shape, dtype=dtype)
-                if self._fill(codes, X, index, n_threads):
-                    return codes
-        raise ValueError(f"a feature has {most} thresholds; give fewer")
-
-    def _fill(self, codes: np.ndarray, X: np.ndarray, index: BinIndex, n_threads: int) -> bool:
-        """Code all rows; false if the codes turned out too large for their type."""
-        m, d = X.shape
-        step = max(1, CELLS_AT_A_TIME // max(d, 1))
-        return all(
-            coding.code_rows(X, *index, codes, first, min(m, first + step), n_threads) for first in range(0, m, step)
-        )
-
-
-def candidate_stumps(
+def candidate_voters(
     X: np.ndarray,
     weight: np.ndarray | None = None,
     *,
@@ -140,7 +30,7 @@ def candidate_stumps(
     spacing: str = "quantile",
     n_levels: Mapping[int, int] | None = None,
     n_threads: int = 1,
-) -> Stumps:
+) -> Voters:
     """Choose the candidate voters of every feature of X.
 
     Parameters
@@ -157,8 +47,9 @@ def candidate_stumps(
         The categorical features.
     """
     check_thresholds(thresholds, spacing)
-    # However light a row is beside the others, it counts for something.
-    mass = None if weight is None else np.maximum(fixed_point(np.ones(len(weight)), weight)[0], 1)
+    mass = None
+    if weight is not None:  # however light a row is beside the others, it counts for something
+        mass = np.maximum(Extent.of(len(weight), weight).fixed_point(np.ones(len(weight)), weight, 1.0), 1)
     n_levels = n_levels or {}
     groups = range(0, X.shape[1], FEATURES_TOGETHER)
     n_threads = threads_for(X.size, min(n_threads, len(groups)))
@@ -174,7 +65,7 @@ def candidate_stumps(
 
     by_group = in_threads(cuts_of_group, groups, n_threads)
     chosen = [cuts for group in by_group for cuts in group]
-    return Stumps(
+    return Voters(
         cuts=[cuts for cuts, _ in chosen],
         is_level=np.array([f in n_levels for f in range(X.shape[1])], dtype=np.uint8),
         has_missing=np.array([missing for _, missing in chosen], dtype=np.uint8),

@@ -1,0 +1,86 @@
+"""`boost`: the algorithm without scikit-learn, for any voters."""
+
+from __future__ import annotations
+
+from ..common.progress import Callback
+from ..moments.moments import Moments
+from .penalties import Penalty, make_penalty
+from .records import Progress
+from .result import Boosted
+from .rounds import run_rounds
+from .schedule import Schedule
+
+
+def boost(
+    moments: Moments,
+    penalty: str | Penalty | None = None,
+    *,
+    reg_lambda: float | None = None,
+    alpha_max: float = 0.1,
+    mode: str = "corrective",
+    max_rounds: int = 10_000,
+    tol: float = 1e-7,
+    fit_intercept: bool = False,
+    reweight_every: int | None = None,
+    reweight_sweeps: int | str = 1,
+    validation: Moments | None = None,
+    patience: int = 50,
+    output: int = 0,
+    max_seconds: float | None = None,
+    callback: Callback | None = None,
+    callback_every: int = 100,
+    resume: Progress | None = None,
+) -> Boosted:
+    """Learn the weights of an ensemble from moments.
+
+    Each round takes the voter whose update decreases the objective most; of equal ones the first.
+
+    Parameters
+    ----------
+    moments : Moments
+        Of the training rows.
+    penalty : None, "l1", "l2", "linf" or a penalty object
+    reg_lambda, alpha_max : float
+        Strength of the penalty, where it is given by its name; l1 and l2 need a lambda.
+    mode : {"corrective", "forward"}
+        A voter drawn again is re-weighted, or a second copy of it is added.
+    max_rounds : int
+    tol : float
+        Stop when no voter's update decreases the objective by more than tol**2 * mean(y**2) (y centred where
+        there is an intercept): no voter would then move by more than tol times the size of y. For the optimum to ten
+        digits of the risk give 1e-12.
+    fit_intercept : bool
+        An unpenalised constant, always at its optimum.
+    reweight_every : int, optional
+        Sweep over the voters of the ensemble after every so many rounds.
+    reweight_sweeps : int or "solve"
+        Sweeps at a time; "solve": all weights of the ensemble are solved for at once, which reaches the optimum in far
+        fewer rounds, and pays where there are no more than a few hundred voters.
+    validation : Moments, optional
+        Same voters on other rows: the weights returned are those of the round with the least risk there.
+    patience : int
+        Rounds without a lower validation risk after which to stop.
+    output : int
+        Which target, where the moments have several.
+    max_seconds : float, optional
+    callback : callable, optional
+        Called as callback(round, risk, validation_risk) every `callback_every` rounds; a true answer stops.
+    resume : Progress, optional
+        `Boosted.progress` of an earlier call with the same moments and arguments; only `max_rounds`, `max_seconds`
+        and the callback may differ.
+    """
+    if reg_lambda is None and penalty in ("l1", "l2"):
+        raise ValueError(f"penalty={penalty!r} needs a reg_lambda, such as 0.01")
+    schedule = Schedule(
+        max_rounds, tol, reweight_every, reweight_sweeps, patience, max_seconds, callback, callback_every
+    )
+    return run_rounds(
+        moments,
+        make_penalty(penalty, 0.0 if reg_lambda is None else reg_lambda, alpha_max),
+        schedule,
+        mode=mode,
+        fit_intercept=fit_intercept,
+        validation=validation,
+        output=output,
+        resume=resume,
+    )

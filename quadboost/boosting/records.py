@@ -1,0 +1,88 @@
+"""What a run of rounds leaves behind: the weights it gave, in order, and where it stood."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+EDGE, WEIGHT, TOTAL, RISK, OBJECTIVE, VALIDATION_RISK = range(6)  # columns of the kernel's log
+
+
+@dataclass
+class Sweep:
+    """Weights that re-weighting gave after a round."""
+
+    round: int
+    voter: np.ndarray
+    total: np.ndarray
+
+
+@dataclass
+class Trace:
+    """Every weight that a run gave, in order: the ensemble after any round can be had from it."""
+
+    voter: np.ndarray  # of each round
+    total: np.ndarray  # the weight it then had
+    sweeps: list[Sweep]
+    first_intercept: float
+    centre: dict[int, float]  # by how much the intercept falls when a voter's weight rises by 1
+    first_weight: np.ndarray | None = None  # None: zeros
+
+    def updates(self, round: int) -> tuple[np.ndarray, np.ndarray]:
+        """Voters whose weight changed in a round (counted from 1), in order, and their new weights."""
+        first = bisect_left(self.sweeps, round, key=lambda sweep: sweep.round)
+        swept = self.sweeps[first : bisect_right(self.sweeps, round, key=lambda sweep: sweep.round)]
+        return (
+            np.concatenate([self.voter[round - 1 : round], *(sweep.voter for sweep in swept)]),
+            np.concatenate([self.total[round - 1 : round], *(sweep.total for sweep in swept)]),
+        )
+
+    def all_updates(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Voters whose weight changed, in order, their new weights, and how many changes each round ends with."""
+        voters, totals, first = [], [], 0
+        end = np.arange(1, len(self.voter) + 1)
+        for sweep in self.sweeps:
+            voters += [self.voter[first : sweep.round], sweep.voter]
+            totals += [self.total[first : sweep.round], sweep.total]
+            end[sweep.round - 1 :] += len(sweep.voter)
+            first = sweep.round
+        return np.concatenate([*voters, self.voter[first:]]), np.concatenate([*totals, self.total[first:]]), end
+
+    def centres(self, n_voters: int) -> np.ndarray:
+        """`centre` of every voter; zero for those that were never drawn."""
+        centre = np.zeros(n_voters)
+        centre[list(self.centre)] = list(self.centre.values())
+        return centre
+
+    def weights_at(self, round: int, n_voters: int) -> np.ndarray:
+        """The weight of every voter after a round."""
+        weight = np.zeros(n_voters) if self.first_weight is None else self.first_weight.copy()
+        first = 0
+        for sweep in [*self.sweeps, Sweep(round, self.voter[:0], self.total[:0])]:
+            last = min(round, sweep.round)
+            weight[self.voter[first:last]] = self.total[first:last]  # of several the last counts
+            if sweep.round <= round:
+                weight[sweep.voter] = sweep.total
+            first = last
+        return weight
+
+
+@dataclass
+class Progress:
+    """Where a run stands: enough to go on from there, bit for bit, with the same moments.
+
+    `settings` are the arguments of the run and the fingerprints of its moments: a run that goes on has the same.
+    """
+
+    weight: np.ndarray
+    voter: np.ndarray
+    log: np.ndarray
+    sweeps: list[Sweep]
+    objective: float
+    slopes: list[np.ndarray]  # on the training rows, then on the validation rows if any
+    risks: list[tuple[float, float]]  # risk and mean residual of each
+    stop_reason: str
+    settings: dict[str, Any]

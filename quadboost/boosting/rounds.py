@@ -1,0 +1,437 @@
+"""One run of boosting rounds: moments in, weights out.
+
+Knows nothing of what a voter is, nor which penalty it has. The rounds run in `_core.Rounds`, which comes
+back here for a Gram column, for re-weighting, and now and then to report and for a chance to be interrupted.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from contextlib import ExitStack
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from .. import _core
+from ..common.checks import one_of
+from ..moments.gram import Lease
+from ..moments.moments import Moments
+from .penalties import Penalty
+from .records import EDGE, OBJECTIVE, RISK, TOTAL, VALIDATION_RISK, WEIGHT, Progress, Sweep, Trace
+from .result import Boosted
+from .reweight import MOST_TOGETHER, reweighted
+from .schedule import MAY_CHANGE, REFRESH_EVERY, SOLVE, Schedule
+
+VOTERS_AT_A_TIME = 30_000_000  # voters rated between two chances to interrupt
+LEAST_PATIENCE = 50  # rounds between two looks at the validation risks, at least: a look has its price
+LEAST_TOL = 1e-15  # below this a decrease is rounding
+LEAST_ETA = 1e-12  # a voter whose centred second moment is smaller, relatively, is constant
+SAME_SLOPE = 1e-6  # slopes that differ by less, relative to the size of the target, differ by rounding
+
+MODES = ("corrective", "forward")
+FINAL_REASONS = ("converged", "patience")  # more rounds would change nothing
+
+
+def run_rounds(
+    moments: Moments,
+    penalty: Penalty,
+    schedule: Schedule,
+    *,
+    mode: str,
+    fit_intercept: bool,
+    validation: Moments | None = None,
+    output: int = 0,
+    resume: Progress | None = None,
+    start_weight: np.ndarray | None = None,
+) -> Boosted:
+    """`boost` with its arguments in the package's own types; the rounds may start from any weights."""
+    one_of("mode", mode, MODES)
+    if not isinstance(moments, Moments):
+        raise TypeError(f"boost takes Moments, not {type(moments).__name__}; make them by moments_from_matrix(H, y)")
+    if not 0 <= output < moments.n_outputs:
+        raise ValueError(f"output={output!r} is not one of the {moments.n_outputs} targets, counted from 0")
+    if validation is not None and validation.product_sum.shape != moments.product_sum.shape:
+        raise ValueError(
+            f"the validation moments are of {validation.n_voters} voters and {validation.n_outputs} outputs, those for "
+            f"training of {moments.n_voters} and {moments.n_outputs}; make both with the same voters and targets"
+        )
+    if schedule.solves and not schedule.reweight_every:
+        warnings.warn(
+            f"reweight_sweeps={SOLVE!r} does nothing without reweight_every; give it, such as 100", stacklevel=3
+        )
+    with ExitStack() as stack:
+        columns = [stack.enter_context(own.gram.lease()) for own in (moments, validation) if own is not None]
+        run = _Run(moments, validation, columns, penalty, schedule, mode, fit_intercept, output)
+        if start_weight is not None:
+            run.start(start_weight)
+        if resume is not None:
+            run.restore(resume)
+        run.go()
+        return run.result()
+
+
+class _Rows:
+    """One set of rows as the kernels see it: slopes that follow the weights."""
+
+    def __init__(self, moments: Moments, columns: Lease, output: int, centre: np.ndarray, intercept: float) -> None:
+        total = moments.total_weight
+        self.columns = columns
+        self.mean = moments.voter_sum / total
+        self.eta = moments.voter_square / total
+        target_mean = moments.target_sum[output] / total
+        intercept -= float(moments.origin[output])  # like the sums, from there on
+        self.first_edge = moments.product_sum[:, output] / total - intercept * self.mean
+        square = moments.target_square[output] / total
+        self.first_risk = max(0.0, square - intercept * (2.0 * target_mean - intercept))
+        self.first_residual_mean = target_mean - intercept
+        self.slope = self.first_edge.copy()
+        self.kernel = _core.Slopes(
+            self.slope, self.mean, self.eta, centre, columns.address, columns.stamp, columns.clock,
+            total, columns.has_counts, self.first_risk, self.first_residual_mean,
+        )  # fmt: skip
+
+    def set_weights(self, weight: np.ndarray) -> None:
+        """Compute risk and edges anew; the edges are slopes where there is no ridge."""
+        self.restore(self.first_edge, (self.first_risk, self.first_residual_mean))
+        for voter in np.flatnonzero(weight).tolist():
+            self.columns.fetch(voter)
+            self.kernel.move(voter, weight[voter])
+
+    def restore(self, slope: np.ndarray, risk: tuple[float, float]) -> None:
+        self.slope[:] = slope
+        self.kernel.risk, self.kernel.residual_mean = risk
+
+
+class _Run:
+    """The state of one run of rounds."""
+
+    def __init__(
+        self,
+        moments: Moments,
+        validation: Moments | None,
+        columns: list[Lease],
+        penalty: Penalty,
+        schedule: Schedule,
+        mode: str,
+        fit_intercept: bool,
+        output: int,
+    ) -> None:
+        n_voters, total = moments.n_voters, moments.total_weight
+        self.moments, self.validation_moments = moments, validation
+        self.penalty = penalty
+        self.schedule = schedule
+        self.mode = mode
+        self.fit_intercept = fit_intercept
+        self.output = output
+        self.centre = moments.voter_sum / total if fit_intercept else np.zeros(n_voters)
+        self.first_intercept = 0.0
+        if fit_intercept:
+            self.first_intercept = float(moments.origin[output] + moments.target_sum[output] / total)
+        own = zip((moments, validation), columns, strict=False)
+        self.rows = [_Rows(of, lease, output, self.centre, self.first_intercept) for of, lease in own if of is not None]
+        self.train = self.rows[0]
+        self.validation = None if validation is None else self.rows[1]
+        eta = self.train.eta - self.centre * self.centre
+        is_candidate = eta > LEAST_ETA * self.train.eta
+        inverse = np.divide(1.0, eta + penalty.ridge, out=np.zeros(n_voters), where=is_candidate)
+        self.weight = np.zeros(n_voters)
+        self.anchor = self.weight if self.corrective else np.zeros(n_voters)  # what an update replaces
+        self.kernel = _core.Rounds(
+            self.train.kernel, None if self.validation is None else self.validation.kernel, self.weight, self.anchor,
+            eta, inverse, penalty.ridge, penalty.shrink, penalty.cap, self.train.first_risk, moments.n_threads,
+        )  # fmt: skip
+        self.n_rounds = 0
+        self.voter = np.empty(0, dtype=np.int64)
+        self.log = np.empty((0, 6))
+        self.sweeps: list[Sweep] = []
+        self.first_weight: np.ndarray | None = None
+        self.first_objective = self.train.first_risk
+        self.stop_reason = ""
+        self.n_told = 0  # rounds of which the callback knows
+        self.n_seen = self.best_round = 0  # on the validation rows
+        self.best_risk = np.inf if self.validation is None else self.validation.first_risk
+        self.has_warned = False
+
+    @property
+    def corrective(self) -> bool:
+        return self.mode == "corrective"
+
+    @property
+    def edge(self) -> np.ndarray:
+        """Of every voter on the training rows."""
+        return self.train.slope + self.penalty.ridge * self.anchor
+
+    # --- where a run begins ---------------------------------------------------------------------------------
+
+    def start(self, weight: np.ndarray) -> None:
+        """Begin at these weights instead of zeros; where the schedule solves, at what they can reach together."""
+        self.weight[:] = weight
+        self._compute_slopes()
+        if self.schedule.solves:
+            self._solve()
+        self.first_weight = self.weight.copy()
+        self.first_objective = self.kernel.objective = self.train.kernel.risk + self.penalty.value(self.weight)
+        if self.validation is not None:
+            self.best_risk = self.validation.kernel.risk
+
+    def restore(self, progress: Progress) -> None:
+        """Go on from where another run stood, if that was a run with the same arguments on the same rows."""
+        for name, value in self._settings().items():
+            if value != progress.settings[name]:
+                raise ValueError(_cannot_go_on(name, progress.settings[name], value))
+        if len(progress.voter) > self.schedule.max_rounds:
+            raise ValueError(_cannot_go_on("max_rounds", len(progress.voter), self.schedule.max_rounds))
+        self.weight[:] = progress.weight
+        self._compute_slopes()
+        same = SAME_SLOPE * np.sqrt(self.train.first_risk * self.train.eta)
+        for rows, slope in zip(self.rows, progress.slopes, strict=True):
+            if (np.abs(rows.slope - slope) > same).any():
+                raise ValueError(_cannot_go_on("moments", None, None))
+        self.voter, self.log, self.sweeps = progress.voter.copy(), progress.log.copy(), list(progress.sweeps)
+        self.n_rounds = self.n_told = len(self.voter)
+        self.kernel.objective = progress.objective
+        self.stop_reason = progress.stop_reason if progress.stop_reason in FINAL_REASONS else ""
+        for rows, slope, risk in zip(self.rows, progress.slopes, progress.risks, strict=True):
+            rows.restore(slope, risk)
+        if self.validation is not None:
+            self._watch(self.n_rounds + 1)
+
+    def _settings(self) -> dict[str, Any]:
+        """What must be the same when a run goes on."""
+        names = {own.name for own in fields(self.schedule)} - set(MAY_CHANGE)
+        schedule = {name: getattr(self.schedule, name) for name in sorted(names)}
+        if not self.schedule.reweight_every:
+            del schedule["reweight_sweeps"]
+        if self.validation is None:
+            del schedule["patience"]
+        return {
+            "moments": self.moments.fingerprint,
+            "validation": None if self.validation_moments is None else self.validation_moments.fingerprint,
+            "penalty": repr(self.penalty),
+            "mode": self.mode,
+            "fit_intercept": bool(self.fit_intercept),
+            "output": self.output,
+            **schedule,
+        }
+
+    # --- rounds ---------------------------------------------------------------------------------------------
+
+    def go(self) -> None:
+        """Rounds until something says stop."""
+        schedule = self.schedule
+        deadline = np.inf if schedule.max_seconds is None else time.monotonic() + schedule.max_seconds
+        floor = max(schedule.tol, LEAST_TOL) ** 2 * self.train.first_risk
+        at_a_time = max(1, VOTERS_AT_A_TIME // max(1, len(self.weight)))
+        if self.validation is not None:  # rounds after the last that counts would be in vain
+            at_a_time = min(at_a_time, max(schedule.patience, LEAST_PATIENCE))
+        if not self.stop_reason and self._is_optimal():
+            self.stop_reason = "converged"
+        while not self.stop_reason:
+            until = min(schedule.next_pause(self.n_rounds), self.n_rounds + at_a_time)
+            if not self._rounds(until, floor, deadline):
+                self.stop_reason = "converged"
+            if schedule.reweight_every and self.n_rounds == until and until % schedule.reweight_every == 0:
+                self._reweight()
+            if self.n_rounds == until and until % REFRESH_EVERY == 0:
+                self._refresh()
+            self._report()
+            if not self.stop_reason and self.n_rounds >= schedule.max_rounds:
+                self.stop_reason = "max_rounds"
+            if not self.stop_reason and time.monotonic() > deadline:
+                self.stop_reason = "max_seconds"
+
+    def _rounds(self, until: int, floor: float, deadline: float) -> bool:
+        """Rounds up to number `until`, or the deadline; false when nothing is left to gain before that."""
+        if until > len(self.log):
+            room = max(until, 2 * len(self.log))
+            self.voter = np.concatenate([self.voter, np.empty(room - len(self.log), dtype=np.int64)])
+            self.log = np.concatenate([self.log, np.full((room - len(self.log), 6), np.nan)])
+        why = _core.Rounds.NEEDS_COLUMN
+        while why == _core.Rounds.NEEDS_COLUMN:
+            self.n_rounds, why, voter = self.kernel.run(self.voter, self.log, self.n_rounds, until, floor)
+            if why == _core.Rounds.NEEDS_COLUMN:
+                if time.monotonic() > deadline:
+                    return True
+                self._fetch(voter)
+        return why != _core.Rounds.CONVERGED
+
+    def _fetch(self, voter: int) -> None:
+        for rows in self.rows:
+            rows.columns.fetch(voter)
+
+    def _compute_slopes(self) -> None:
+        """Risks and slopes, anew."""
+        for rows in self.rows:
+            rows.set_weights(self.weight)
+        self.train.slope -= self.penalty.ridge * self.anchor
+
+    def _refresh(self) -> None:
+        drifted = self.train.kernel.risk
+        self._compute_slopes()
+        self.kernel.objective += self.train.kernel.risk - drifted
+        self.kernel.rerate()
+
+    # --- re-weighting ---------------------------------------------------------------------------------------
+
+    def _reweight(self) -> None:
+        """Re-weight the voters of the ensemble (section 3.1 of the paper), unless they are optimal as they are."""
+        if self._is_optimal():
+            self.stop_reason = "converged"
+            return
+        if isinstance(self.schedule.reweight_sweeps, str):
+            self.sweeps.append(self._solve())
+        else:
+            self.sweeps += [self._sweep() for _ in range(self.schedule.reweight_sweeps)]
+        self.kernel.objective = self.train.kernel.risk + self.penalty.value(self.weight)
+        self.log[self.n_rounds - 1, RISK] = self.train.kernel.risk
+        self.log[self.n_rounds - 1, OBJECTIVE] = self.kernel.objective
+        if self.validation is not None:
+            self.log[self.n_rounds - 1, VALIDATION_RISK] = self.validation.kernel.risk
+        if self._is_optimal():
+            self.stop_reason = "converged"
+
+    def _is_optimal(self) -> bool:
+        """Whether the gap is small, if the schedule asks for that."""
+        if self.schedule.gap is None:
+            return False
+        risk = max(0.0, self.train.kernel.risk)
+        return self.penalty.gap(self.weight, self.edge, risk) <= self.schedule.gap * self.train.first_risk
+
+    def _sweep(self) -> Sweep:
+        """Each voter in turn."""
+        active = np.count_nonzero(self.weight)
+        voter, total = np.empty(active, dtype=np.int64), np.empty(active)
+        n_logged, here = self.kernel.sweep(0, voter, total, 0)
+        while here < len(self.weight):
+            self._fetch(here)
+            n_logged, here = self.kernel.sweep(here, voter, total, n_logged)
+        return Sweep(self.n_rounds, voter[:n_logged].copy(), total[:n_logged].copy())
+
+    def _solve(self) -> Sweep:
+        """All voters at once."""
+        n_active = np.count_nonzero(self.weight)
+        if n_active > MOST_TOGETHER and not self.has_warned:
+            self.has_warned = True
+            warnings.warn(
+                f"reweight_sweeps={SOLVE!r} does nothing for {n_active} voters; it is for at most {MOST_TOGETHER}, "
+                "use sweeps or a stronger penalty",
+                stacklevel=2,
+            )
+        edge = self.edge
+        weight = reweighted(
+            self.moments, self.train.columns, self.penalty, self.weight, edge, fit_intercept=self.fit_intercept
+        )
+        moved = np.flatnonzero(weight != self.weight)
+        self.train.slope[:] = edge
+        for voter in moved.tolist():
+            self._fetch(voter)
+            for rows in self.rows:
+                rows.kernel.move(voter, weight[voter] - self.weight[voter])
+        self.weight[:] = weight
+        self.train.slope -= self.penalty.ridge * self.anchor
+        self.kernel.rerate()
+        return Sweep(self.n_rounds, moved, weight[moved])
+
+    # --- reports and stops ----------------------------------------------------------------------------------
+
+    def _report(self) -> None:
+        """Stop early on validation risk, or when the callback asks."""
+        schedule = self.schedule
+        if self.validation is not None:
+            self._watch(schedule.patience)
+        is_time = self.n_rounds % schedule.callback_every == 0 or self.stop_reason
+        if schedule.callback is not None and is_time and self.n_rounds > self.n_told:
+            self.n_told = self.n_rounds
+            risk, validation_risk = self.log[self.n_rounds - 1, [RISK, VALIDATION_RISK]]
+            wants_stop = schedule.callback(
+                self.n_rounds, float(risk), None if self.validation is None else float(validation_risk)
+            )
+            if wants_stop and not self.stop_reason:
+                self.stop_reason = "callback"
+
+    def _watch(self, patience: int) -> None:
+        """Find the best round on the validation rows, and cut the run short `patience` rounds after it."""
+        for risk in self.log[self.n_seen : self.n_rounds, VALIDATION_RISK].tolist():
+            self.n_seen += 1
+            if risk < self.best_risk:
+                self.best_round, self.best_risk = self.n_seen, risk
+            elif self.n_seen - self.best_round >= patience:
+                self.n_rounds = self.n_seen
+                self.stop_reason = "patience"
+                break
+
+    # --- the outcome ----------------------------------------------------------------------------------------
+
+    def result(self) -> Boosted:
+        progress = self._progress()
+        trace = self._trace(progress)
+        log, best, edge = progress.log, self.n_rounds, self.edge
+        history = {
+            "voter": progress.voter,
+            "edge": log[:, EDGE],
+            "weight": log[:, WEIGHT],
+            "risk": log[:, RISK],
+            "objective": log[:, OBJECTIVE],
+        }
+        if self.validation is not None:
+            history["validation_risk"] = log[:, VALIDATION_RISK]
+            best = self.best_round
+            self.weight[:] = trace.weights_at(best, len(self.weight))
+            self.train.set_weights(self.weight)
+            edge = self.train.slope
+        objective = log[best - 1, OBJECTIVE] if best else self.first_objective
+        risk = max(0.0, self.train.kernel.risk)
+        return Boosted(
+            weight=self.weight,
+            intercept=self.first_intercept - _core.dot(self.centre, self.weight),
+            edge=edge,
+            risk=risk,
+            objective=float(objective),
+            dual_gap=self.penalty.gap(self.weight, edge, risk) if self.corrective else np.nan,
+            violation=self.penalty.violation(self.weight, edge) if self.corrective else np.nan,
+            n_rounds=best,
+            history=history,
+            stop_reason=self.stop_reason,
+            trace=trace,
+            progress=progress,
+        )
+
+    def _progress(self) -> Progress:
+        return Progress(
+            weight=self.weight.copy(),
+            voter=self.voter[: self.n_rounds].copy(),
+            log=self.log[: self.n_rounds].copy(),
+            sweeps=[sweep for sweep in self.sweeps if sweep.round <= self.n_rounds],
+            objective=self.kernel.objective,
+            slopes=[rows.slope.copy() for rows in self.rows],
+            risks=[(rows.kernel.risk, rows.kernel.residual_mean) for rows in self.rows],
+            stop_reason=self.stop_reason,
+            settings=self._settings(),
+        )
+
+    def _trace(self, progress: Progress) -> Trace:
+        drawn = np.unique(np.concatenate([progress.voter, *(sweep.voter for sweep in progress.sweeps)]))
+        return Trace(
+            voter=progress.voter,
+            total=progress.log[:, TOTAL].copy(),
+            sweeps=progress.sweeps,
+            first_intercept=self.first_intercept,
+            centre=dict(zip(drawn.tolist(), self.centre[drawn].tolist(), strict=True)),
+            first_weight=self.first_weight,
+        )
+
+
+def _cannot_go_on(name: str, before: Any, now: Any) -> str:
+    """Why a run cannot go on from where another stood."""
+    if name == "moments":
+        what = "was on other rows, weights or targets"
+    elif name == "validation":
+        had, has = ("no" if own is None else "a" for own in (before, now))
+        what = f"had {had} validation set, and this has {has}" if had != has else "had another validation set"
+    elif name == "max_rounds":
+        what = f"had {before} rounds already, and max_rounds={now}"
+    else:
+        what = f"had {name}={before}, and it is now {now}"
+    return f"cannot go on from the earlier run, which {what}; start anew, without warm_start or resume"

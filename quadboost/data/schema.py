@@ -1,0 +1,204 @@
+"""What a model knows of the columns it was trained on, and any table as the one real matrix that it learns from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .tables import Coded, Table, Value, as_coded, as_numbers, decode, is_category, listed, open_table
+
+
+@dataclass(frozen=True)
+class FrameSchema:
+    """What a model knows of the columns it was trained on.
+
+    Parameters
+    ----------
+    n_features : int
+    feature_names : tuple of str, optional
+        None when the training data had no names.
+    categories : dict
+        Feature index -> levels. A level is the list of the values it stands for: one, or several rare ones.
+        Features that are not here are numbers.
+    """
+
+    n_features: int
+    feature_names: tuple[str, ...] | None
+    categories: dict[int, list[list[Value]]]
+
+    @cached_property
+    def level_of(self) -> dict[int, dict[Value, int]]:
+        """Feature index -> value -> index of its level."""
+        return {feature: _level_of(levels) for feature, levels in self.categories.items()}
+
+
+def _level_of(levels: list[list[Value]]) -> dict[Value, int]:
+    return {value: level for level, group in enumerate(levels) for value in group}
+
+
+def read_table(
+    X: Any,
+    *,
+    categorical_features: Any = "auto",
+    min_category_count: float = 5,
+    sample_weight: Any = None,
+) -> tuple[FrameSchema, np.ndarray]:
+    """Learn the names of the columns, which of them are categories, and their levels; return X by that, too.
+
+    Every column is read once.
+
+    Parameters
+    ----------
+    X : array, list of rows, pandas or polars DataFrame, or pyarrow Table
+    categorical_features : "auto", None, list of column names, list of indices, or boolean mask
+        "auto" takes the text, bool and categorical columns of a DataFrame or Table. It takes none of an
+        array, whose columns have no types of their own.
+    min_category_count : float
+        Levels with fewer rows and less weight than this are pooled into one, the last. A level that would be
+        alone there stays itself.
+    sample_weight : array of shape (m,), optional
+        Values that are seen only in rows of weight 0 are no levels.
+
+    Returns
+    -------
+    FrameSchema
+        Levels are sorted, numbers before text, so that neither the order of rows nor that of a categorical
+        type matters.
+    array of shape (m, n_features)
+        As `to_matrix` would return it.
+    """
+    table = open_table(X)
+    auto = isinstance(categorical_features, str) and categorical_features == "auto"
+    declared = set() if auto else _declared(categorical_features, table)
+    if table.numbers is not None and not declared:
+        return FrameSchema(table.shape[1], table.names, {}), _real(table.numbers())
+    weight = None if sample_weight is None else np.asarray(sample_weight)
+    categories, matrix = {}, np.empty(table.shape, order="F")
+    for j in range(table.shape[1]):
+        label = table.label(j)
+        column = table.read(j, label)
+        if j in declared or (auto and table.typed and is_category(column)):
+            coded = as_coded(column, label)
+            categories[j] = _levels(coded, weight, min_category_count, label)
+            matrix[:, j] = _numbered(coded, _level_of(categories[j]))
+        else:
+            matrix[:, j] = as_numbers(column, label, table.text_remedy(j))
+    return FrameSchema(table.shape[1], table.names, categories), matrix
+
+
+def to_matrix(X: Any, schema: FrameSchema, *, allow_extra: bool = False, owner: str = "this model") -> np.ndarray:
+    """Return X as a real matrix, its columns in the order of the schema.
+
+    Parameters
+    ----------
+    X : array, list of rows, pandas or polars DataFrame, or pyarrow Table
+        Columns are matched by name, in any order, if both X and the schema have names, else by position.
+    schema : FrameSchema
+    allow_extra : bool
+        Ignore named columns that the schema does not have, instead of refusing them.
+    owner : str
+        Whose schema it is, for the errors.
+
+    Returns
+    -------
+    array of shape (m, n_features), float32 or float64
+        NaN is a missing value. A category is the index of its level, or -1 if training has not seen it.
+        A float array without categories is returned as it is, not copied; a view of a DataFrame may be
+        read-only.
+    """
+    table = open_table(X)
+    source = _match_columns(table, schema, allow_extra, owner)
+    if table.numbers is not None and not schema.categories:
+        matrix = table.numbers()
+        if source != list(range(table.shape[1])):
+            matrix = matrix[:, source]
+        return _real(matrix)
+    matrix = np.empty((table.shape[0], schema.n_features), order="F")
+    remedy = f"{owner} was trained on numbers there: convert it, with NaN for missing values"
+    for feature, j in enumerate(source):
+        label = table.label(j)
+        column = table.read(j, label)
+        if feature in schema.categories:
+            matrix[:, feature] = _numbered(as_coded(column, label), schema.level_of[feature])
+        else:
+            matrix[:, feature] = as_numbers(column, label, remedy)
+    return matrix
+
+
+def _real(matrix: np.ndarray) -> np.ndarray:
+    return matrix if matrix.dtype in (np.float32, np.float64) else matrix.astype(np.float64)
+
+
+def _numbered(column: Coded, level_of: dict[Value, int]) -> np.ndarray:
+    """The number of each row's level, -1 for one that training has not seen."""
+    return decode([level_of.get(value, -1) for value in column.values], column.codes)
+
+
+def _levels(column: Coded, weight: np.ndarray | None, min_count: float, label: str) -> list[list[Value]]:
+    seen = column.codes >= 0
+    if weight is not None:
+        seen &= weight > 0
+    codes = column.codes[seen]
+    size = np.bincount(codes, minlength=len(column.values))
+    if weight is not None:
+        # Rows too, not their weight alone: weights that sum to 1 would make every level rare.
+        size = np.maximum(size, np.bincount(codes, weight[seen], minlength=len(column.values)))
+    size_of = {value: n for value, n in zip(column.values, size.tolist(), strict=True) if n > 0}
+    for infinity in (math.inf, -math.inf):
+        if infinity in size_of:
+            raise ValueError(f"{label} is a category, and {infinity} cannot be a level of one")
+    levels = sorted(size_of, key=lambda value: (isinstance(value, str), value))
+    rare = [value for value in levels if size_of[value] < min_count]
+    if len(rare) < 2:
+        return [[value] for value in levels]
+    return [*([value] for value in levels if size_of[value] >= min_count), rare]
+
+
+def _declared(categorical_features: Any, table: Table) -> set[int]:
+    """Return the indices of the columns that the user calls categories."""
+    if categorical_features is None:
+        return set()
+    if isinstance(categorical_features, str) or not isinstance(categorical_features, Iterable):
+        raise ValueError(
+            'categorical_features must be "auto", None, a list of column names, a list of indices '
+            f"or a boolean mask, not {categorical_features!r}"
+        )
+    items = list(categorical_features)
+    if items and all(isinstance(item, bool | np.bool_) for item in items):
+        if len(items) != table.shape[1]:
+            raise ValueError(f"categorical_features is a mask of {len(items)} columns, but X has {table.shape[1]}")
+        return {j for j, item in enumerate(items) if item}
+    return {_column_index(item, table) for item in items}
+
+
+def _column_index(item: Any, table: Table) -> int:
+    if isinstance(item, str) and table.names is not None and item in table.names:
+        return table.names.index(item)
+    if isinstance(item, int | np.integer) and 0 <= item < table.shape[1] and not isinstance(item, bool):
+        return int(item)
+    raise ValueError(
+        f"categorical_features has {item!r}, which is no column of X; "
+        f"X has {table.shape[1]} columns, {'without names' if table.names is None else listed(table.names)}"
+    )
+
+
+def _match_columns(table: Table, schema: FrameSchema, allow_extra: bool, owner: str) -> list[int]:
+    """Return, for each feature of the schema, the index of its column in the table."""
+    if schema.feature_names is None or table.names is None:
+        n = table.shape[1]
+        if n != schema.n_features:
+            raise ValueError(f"X has {n} features, but {owner} is expecting {schema.n_features} features as input")
+        return list(range(n))
+    index = {name: j for j, name in enumerate(table.names)}
+    missing = [name for name in schema.feature_names if name not in index]
+    if missing:
+        raise ValueError(f"X lacks columns that {owner} was trained on: {listed(missing)}")
+    extra = sorted(set(index) - set(schema.feature_names), key=index.__getitem__)
+    if extra and not allow_extra:
+        raise ValueError(f"X has columns that {owner} was not trained on: {listed(extra)}; leave them out")
+    return [index[name] for name in schema.feature_names]

@@ -1,0 +1,122 @@
+"""What is to be learnt: from what a user gave to rows, targets and what they mean. The one way in for every fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..data.examples import (
+    Examples,
+    class_weights,
+    examples_of,
+    labels_of,
+    one_vs_rest,
+    positions_of,
+    real_targets,
+    spread_of,
+    times,
+)
+from ..data.rows import Rows
+from ..data.schema import FrameSchema, read_table, to_matrix
+from ..voters.columns import Voters
+from ..voters.thresholds import candidate_voters
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a table is read."""
+
+    categorical_features: Any = "auto"
+    min_category_count: int = 5
+    owner: str = "this model"  # for the errors
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Rows to learn from, and what their columns and targets are.
+
+    Attributes
+    ----------
+    given : Examples
+        As the user gave them: labels or targets, weights without those of classes.
+    schema : FrameSchema
+    rows : Rows
+        The rows that count, as training sees them: targets of shape (m, n_outputs), divided by their scale.
+    one_output : bool
+        Whether there is one score; else there are several, if only in a column each.
+    target_scale : array of shape (n_outputs,)
+    classes, class_weight : arrays or None
+        Of labels.
+    """
+
+    given: Examples
+    schema: FrameSchema
+    rows: Rows
+    one_output: bool
+    target_scale: np.ndarray
+    classes: np.ndarray | None = None
+    class_weight: np.ndarray | None = None
+
+    @classmethod
+    def of_labels(cls, X: Any, y: Any, sample_weight: Any, reading: Reading, class_weight: Any = None) -> Problem:
+        """Two classes have one score, more have one each, against the rest."""
+        given = examples_of(X, labels_of(y), sample_weight)
+        classes, position = np.unique(given.y, return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError(
+                f"the labels hold only one class, {classes.tolist()[0]!r}; a classifier needs at least two classes"
+            )
+        of_class = class_weights(class_weight, classes, position, given.weight)
+        targets = one_vs_rest(position, classes)
+        schema, matrix = _read(given, reading)
+        rows = Rows(matrix, targets, times(given.weight, of_class, position), given.weight)
+        return cls(given, schema, rows, len(classes) == 2, np.ones(targets.shape[1]), classes, of_class)
+
+    @classmethod
+    def of_targets(cls, X: Any, y: Any, sample_weight: Any, reading: Reading, standardize: bool = False) -> Problem:
+        given = examples_of(X, real_targets(y), sample_weight)
+        targets = given.y.reshape(len(given.y), -1)
+        scale = spread_of(targets, given.weight) if standardize else np.ones(targets.shape[1])
+        schema, matrix = _read(given, reading)
+        rows = Rows(matrix, targets / scale, given.weight, given.weight)
+        return cls(given, schema, rows, given.y.ndim == 1, scale)
+
+    def more_rows(self, X: Any, y: Any, sample_weight: Any, suffix: str, reading: Reading) -> Rows:
+        """Further rows of the same kind, such as those for validation; `suffix` is for the errors."""
+        if self.classes is None:
+            given = examples_of(X, real_targets(y), sample_weight, suffix)
+            targets, weight = given.y.reshape(len(given.y), -1), given.weight
+            if targets.shape[1] != self.rows.y.shape[1]:
+                raise ValueError(
+                    f"y{suffix} has {targets.shape[1]} outputs and y has {self.rows.y.shape[1]}; give as many"
+                )
+            targets = targets / self.target_scale
+        else:
+            given = examples_of(X, labels_of(y), sample_weight, suffix)
+            position = positions_of(given.y, self.classes)
+            targets, weight = one_vs_rest(position, self.classes), times(given.weight, self.class_weight, position)
+        matrix = to_matrix(given.X, self.schema, owner=reading.owner)
+        return Rows(given.part(matrix), targets, weight, given.weight)
+
+    @property
+    def n_levels(self) -> dict[int, int]:
+        """How many levels each categorical feature has."""
+        return {feature: len(levels) for feature, levels in self.schema.categories.items()}
+
+    def voters(self, rows: Rows, thresholds: int | str, spacing: str, n_threads: int) -> Voters:
+        """The candidate voters by some of the rows."""
+        return candidate_voters(
+            rows.X, rows.weight, thresholds=thresholds, spacing=spacing, n_levels=self.n_levels, n_threads=n_threads
+        )
+
+
+def _read(given: Examples, reading: Reading) -> tuple[FrameSchema, np.ndarray]:
+    schema, matrix = read_table(
+        given.X,
+        categorical_features=reading.categorical_features,
+        min_category_count=reading.min_category_count,
+        sample_weight=given.all_weights(),
+    )
+    return schema, given.part(matrix)

@@ -1,0 +1,263 @@
+"""Sums over rows: plain numbers that are copied, pickled, added and subtracted.
+
+Two families of voters have them. Voters on columns of codes are summed per bin, in whole numbers: the sums of parts
+that agreed on their scales are the sums of all rows, bit for bit. Voters given by their outputs are summed as they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from .._core import dot
+from ..data.exact import MOST_ROWS, SAME_IN_ANY_ORDER, Scales
+from ..kernels import counts
+from ..voters.columns import Voters
+
+DIFFERENT_SCALES = (
+    "these sums were rounded to different scales, and cannot be added exactly; make them with the same scales, "
+    "Scales.agree(parts)"
+)
+
+
+class Sums(Protocol):
+    """What the booster reads of a set of rows: sums of weight times voters h_j, targets y and their products."""
+
+    @property
+    def total_weight(self) -> float: ...
+
+    @property
+    def voter_sum(self) -> np.ndarray:
+        """Of h_j, shape (K,)."""
+
+    @property
+    def voter_square(self) -> np.ndarray:
+        """Of h_j squared, shape (K,)."""
+
+    @property
+    def target_sum(self) -> np.ndarray:
+        """Of y - origin, shape (n_outputs,)."""
+
+    @property
+    def target_square(self) -> np.ndarray:
+        """Of (y - origin) squared, shape (n_outputs,)."""
+
+    @property
+    def product_sum(self) -> np.ndarray:
+        """Of h_j * (y - origin), shape (K, n_outputs)."""
+
+    @property
+    def origin(self) -> np.ndarray:
+        """What was subtracted from each target, shape (n_outputs,)."""
+
+    def combined(self, other: Any, sign: int) -> Any:
+        """Sums of the union of two disjoint sets of rows (sign 1), or of the rows that are not in the other (-1)."""
+
+
+@dataclass(frozen=True)
+class ColumnSums:
+    """Sums over rows coded by columns of bins.
+
+    Attributes
+    ----------
+    voters : Voters
+    scales : Scales
+        To which the targets were rounded.
+    n_rows : int
+    mass : float64 array (bins of all columns,)
+        Weight of the rows in each bin; exact.
+    product : int64 array of shape (n_outputs, bins of all columns)
+        Sums of the targets in each bin, in units of the scales.
+    sum_of_targets, sum_of_squares : int64 arrays of shape (n_outputs,)
+    total_weight : float
+    """
+
+    voters: Voters
+    scales: Scales
+    n_rows: int
+    mass: np.ndarray
+    product: np.ndarray
+    sum_of_targets: np.ndarray
+    sum_of_squares: np.ndarray
+    total_weight: float
+
+    @classmethod
+    def of(
+        cls,
+        voters: Voters,
+        codes: np.ndarray,
+        y: np.ndarray,
+        weight: np.ndarray | None,
+        scales: Scales,
+        n_threads: int = 1,
+    ) -> ColumnSums:
+        """Sums over coded rows; y is of shape (m, n_outputs)."""
+        if len(codes) >= MOST_ROWS:
+            raise ValueError(f"there are {len(codes)} rows; at most {MOST_ROWS - 1} can be summed at once: give parts")
+
+        def per_bin(value: np.ndarray) -> np.ndarray:
+            bins = np.zeros(voters.bin_start[-1], dtype=value.dtype)
+            counts.bin_sums(codes, value, voters.bin_start, bins, n_threads)
+            return bins
+
+        mass = np.ones(len(y)) if weight is None else scales.extent.round(weight)
+        product, sums, squares = np.empty((y.shape[1], voters.bin_start[-1]), dtype=np.int64), [], []
+        for out, target, origin, largest in zip(product, y.T, scales.origin, scales.largest, strict=True):
+            target = target - origin
+            value = scales.extent.fixed_point(target, weight, largest)
+            out[:] = per_bin(value)
+            sums.append(value.sum())
+            squares.append(scales.extent.fixed_point(target * target, weight, largest * largest).sum())
+        return cls(
+            voters, scales, len(y), per_bin(mass), product,
+            np.array(sums, dtype=np.int64), np.array(squares, dtype=np.int64), float(mass.sum()),
+        )  # fmt: skip
+
+    @cached_property
+    def voter_sum(self) -> np.ndarray:
+        return self._per_voter(self.mass)
+
+    @cached_property
+    def voter_square(self) -> np.ndarray:
+        running = self.mass.copy()
+        for first, last in zip(self.voters.bin_start[:-1], self.voters.bin_start[1:], strict=True):
+            np.cumsum(running[first:last], out=running[first:last])
+        return running[self.voters.intervals.whole]
+
+    @cached_property
+    def target_sum(self) -> np.ndarray:
+        return self.sum_of_targets * self.scales.units
+
+    @cached_property
+    def target_square(self) -> np.ndarray:
+        return self.sum_of_squares * self.scales.square_units
+
+    @cached_property
+    def product_sum(self) -> np.ndarray:
+        return np.column_stack([self._per_voter(product) for product in self.product]) * self.scales.units
+
+    @cached_property
+    def origin(self) -> np.ndarray:
+        return np.array(self.scales.origin)
+
+    def mass_of(self, column: int) -> np.ndarray:
+        """Weight of the rows in each bin of a column."""
+        return self.mass[self.voters.bin_start[column] : self.voters.bin_start[column + 1]]
+
+    def _per_voter(self, bins: np.ndarray) -> np.ndarray:
+        sums = np.zeros(self.voters.n_voters, dtype=bins.dtype)
+        counts.voter_sums(self.voters.layout, bins.copy(), sums)
+        return sums
+
+    def combined(self, other: ColumnSums, sign: int) -> ColumnSums:
+        if self.voters.fingerprint != other.voters.fingerprint:
+            raise ValueError("these are moments of different voters; make both with the same voters")
+        scales = self.scales
+        is_within = self.total_weight + other.total_weight <= scales.extent.total * SAME_IN_ANY_ORDER
+        if sign > 0 and not (scales == other.scales and is_within):
+            scales = scales.union(other.scales)
+        mine, others = self._at(scales), other._at(scales)
+        return ColumnSums(
+            self.voters,
+            scales,
+            self.n_rows + sign * other.n_rows,
+            *(getattr(mine, name) + sign * getattr(others, name) for name in _ADDED),
+        )
+
+    def _at(self, scales: Scales) -> ColumnSums:
+        """The same sums in other units, if nothing is lost by that."""
+        if scales == self.scales:
+            return self
+        is_same = scales.origin == self.scales.origin and scales.extent.is_whole == self.scales.extent.is_whole
+        if not is_same or not (scales.extent.is_whole and scales.extent.are_repeats):
+            raise ValueError(DIFFERENT_SCALES)
+        return ColumnSums(
+            self.voters, scales, self.n_rows, self.mass,
+            _in_units(self.product, self.scales.units[:, None], scales.units[:, None]),
+            _in_units(self.sum_of_targets, self.scales.units, scales.units),
+            _in_units(self.sum_of_squares, self.scales.square_units, scales.square_units),
+            self.total_weight,
+        )  # fmt: skip
+
+
+_ADDED = [field.name for field in fields(ColumnSums)][3:]
+
+
+def _in_units(integers: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """Integers in other units, powers of two: whole numbers as before, or this is refused."""
+    factor = np.rint(np.log2(new / old)).astype(np.int64)
+    found = np.where(factor >= 0, integers >> np.maximum(factor, 0), integers << np.maximum(-factor, 0))
+    back = np.where(factor >= 0, found << np.maximum(factor, 0), found >> np.maximum(-factor, 0))
+    if not np.array_equal(back, integers):
+        raise ValueError(DIFFERENT_SCALES)
+    return found
+
+
+@dataclass(frozen=True)
+class MatrixSums:
+    """Sums over voters given by their outputs; attributes are those of `Sums`."""
+
+    total_weight: float
+    voter_sum: np.ndarray
+    voter_square: np.ndarray
+    target_sum: np.ndarray
+    target_square: np.ndarray
+    product_sum: np.ndarray
+    origin: np.ndarray
+
+    @classmethod
+    def of(cls, H: np.ndarray, y: np.ndarray, weight: np.ndarray | None, n_threads: int = 1) -> MatrixSums:
+        """H is of shape (m, K), in columns; y of shape (m, n_outputs)."""
+        w = np.ones(len(y)) if weight is None else weight
+        origin = np.array(Scales.agree([(y, weight)]).origin)
+        targets = np.ascontiguousarray((y - origin).T)
+
+        def products(value: np.ndarray) -> np.ndarray:
+            out = np.empty(H.shape[1])
+            counts.matrix_products(H, np.ascontiguousarray(value), out, n_threads)
+            return out
+
+        with np.errstate(over="ignore"):
+            square = np.einsum("ij,ij,i->j", H, H, w)
+        if not np.isfinite(square).all():
+            raise ValueError(f"H holds {np.abs(H).max()}, of which the square is infinite; rescale that voter")
+        return cls(
+            total_weight=float(w.sum()),
+            voter_sum=products(w),
+            voter_square=square,
+            target_sum=np.array([dot(w, target) for target in targets]),
+            target_square=np.array([dot(w, target * target) for target in targets]),
+            product_sum=np.column_stack([products(w * target) for target in targets]),
+            origin=origin,
+        )
+
+    def combined(self, other: MatrixSums, sign: int) -> MatrixSums:
+        other = other._counted_from(self.origin)
+        names = [field.name for field in fields(self) if field.name != "origin"]
+        added = {name: getattr(self, name) + sign * getattr(other, name) for name in names}
+        return MatrixSums(**added, origin=self.origin)
+
+    def _counted_from(self, origin: np.ndarray) -> MatrixSums:
+        shift = self.origin - origin
+        return MatrixSums(
+            total_weight=self.total_weight,
+            voter_sum=self.voter_sum,
+            voter_square=self.voter_square,
+            target_sum=self.target_sum + shift * self.total_weight,
+            target_square=self.target_square + shift * (2.0 * self.target_sum + shift * self.total_weight),
+            product_sum=self.product_sum + np.outer(self.voter_sum, shift),
+            origin=origin,
+        )
+
+
+def fingerprint(sums: Sums) -> bytes:
+    """The same for the same sums, and for no others."""
+    arrays = [sums.voter_sum, sums.voter_square, sums.target_sum, sums.target_square, sums.product_sum, sums.origin]
+    digest = hashlib.sha256(np.float64(sums.total_weight).tobytes())
+    for array in arrays:
+        digest.update(array.tobytes())
+    return digest.digest()

@@ -1,0 +1,182 @@
+"""Columns of codes, and the voters that ask about them.
+
+A column is a small integer code per row, the bin that the row falls into; missing values have the last bin.
+A voter is an interval of the bins of one column: it says +1 there and -1 in the other bins. Outside its interval it
+abstains (0) where the value is missing.
+
+| column | its bins | its voters |
+|---|---|---|
+| ordered | between thresholds | above a threshold: from the bin after it to the last value |
+| levels | bin l + 1 is level l, bin 0 a level never seen | one level: its own bin |
+| both | the last: missing | "is missing", where training rows had missing values: that bin |
+
+The complement of a voter is the same voter with a negative weight, so no interval needs to have bin 0.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from ..kernels.coding import code_rows
+from ..kernels.counts import Layout
+from .bins import bin_index, starts
+
+THRESHOLD, LEVEL, MISSING = 0, 1, 2  # kinds of voters in a model
+CELLS_AT_A_TIME = 20_000_000  # coded between two chances to interrupt
+MOST_BINS = 1 << 31  # of all columns together: their numbers have 32 bits
+
+
+class Intervals(NamedTuple):
+    """Voters by their bins: the last before the interval, the last in it, and the last where they do not abstain."""
+
+    low: np.ndarray
+    high: np.ndarray
+    whole: np.ndarray
+
+    @classmethod
+    def of(cls, n_cuts: np.ndarray, is_level: np.ndarray, has_missing: np.ndarray) -> Intervals:
+        """The voters of columns with so many cuts: one at each, then "is missing". Bins are numbered over all."""
+        n_voters = n_cuts + has_missing
+        column = np.repeat(np.arange(len(n_cuts)), n_voters)
+        position = np.arange(len(column)) - starts(n_voters)[column]
+        start, last_value = starts(n_cuts + 2)[column], n_cuts[column]
+        asks_missing = position == last_value
+        high = np.where(asks_missing | (is_level[column] == 1), position + 1, last_value)
+        return cls(*((start + bins).astype(np.int32) for bins in (position, high, last_value + asks_missing)))
+
+    def of_column(self, voters: slice, first_bin: int) -> Intervals:
+        """Those of one column, by its own bins."""
+        return Intervals(*(bins[voters] - first_bin for bins in self))
+
+    def outputs(self, voter: int, n_bins: int) -> np.ndarray:
+        """What a voter says in each bin: -1, 0 or +1."""
+        votes = np.zeros(n_bins, dtype=np.int32)
+        votes[: self.whole[voter] + 1] = -1
+        votes[self.low[voter] + 1 : self.high[voter] + 1] = 1
+        return votes
+
+    def step_values(self, weight: np.ndarray, n_bins: int) -> np.ndarray:
+        """What weighted voters add up to in each bin, shape (n_bins, n_outputs); `weight` has a row per voter."""
+        values, everywhere = np.zeros((2, n_bins, weight.shape[1]))
+        n_nested = self._n_nested()
+        if n_nested:  # many, perhaps: not one by one
+            first = int(self.low[0]) + 1
+            values[first : first + n_nested] = np.cumsum(weight[:n_nested], axis=0)
+        for voter in range(n_nested, len(weight)):
+            values[self.low[voter] + 1 : self.high[voter] + 1] += weight[voter]
+        for whole in np.unique(self.whole).tolist():
+            everywhere[: whole + 1] += weight[self.whole == whole].sum(axis=0)
+        return 2.0 * values - everywhere
+
+    def _n_nested(self) -> int:
+        """How many of the first voters are intervals from one bin after the other to the same last one."""
+        last = self.high[:1]
+        nested = (self.high == last) & (self.low == last - len(self.low[self.high == last]) + np.arange(len(self.low)))
+        return int(np.argmin(np.append(nested, False)))
+
+
+@dataclass(frozen=True)
+class Voters:
+    """The candidate voters of every column, one column after the other.
+
+    Attributes
+    ----------
+    cuts : list of arrays
+        Where the values of each column are cut into bins, ascending. Levels are numbers from 0, cut between.
+    is_level : uint8 array of shape (d,)
+        Whether the column holds levels.
+    has_missing : uint8 array of shape (d,)
+        Whether the column has an "is missing" voter.
+    """
+
+    cuts: list[np.ndarray]
+    is_level: np.ndarray
+    has_missing: np.ndarray
+
+    def __post_init__(self) -> None:
+        if self.bin_start[-1] >= MOST_BINS:
+            raise ValueError(f"there are {self.bin_start[-1]} bins, and at most {MOST_BINS}; give fewer thresholds")
+
+    @property
+    def n_columns(self) -> int:
+        return len(self.cuts)
+
+    @property
+    def n_voters(self) -> int:
+        return int(self.voter_start[-1])
+
+    @cached_property
+    def n_cuts(self) -> np.ndarray:
+        return np.array([len(cuts) for cuts in self.cuts], dtype=np.int64)
+
+    @cached_property
+    def bin_start(self) -> np.ndarray:
+        """Where each column's bins begin: one more than its cuts, and one for missing values."""
+        return starts(self.n_cuts + 2)
+
+    @cached_property
+    def voter_start(self) -> np.ndarray:
+        return starts(self.n_cuts + self.has_missing)
+
+    @cached_property
+    def intervals(self) -> Intervals:
+        """Of all voters, with bins numbered over all columns."""
+        return Intervals.of(self.n_cuts, self.is_level, self.has_missing)
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Where bins and voters are, for the kernels."""
+        n_nested = np.where(self.is_level == 1, 0, self.n_cuts)
+        return Layout(self.bin_start, self.voter_start, n_nested, *self.intervals)
+
+    @cached_property
+    def fingerprint(self) -> bytes:
+        """The same for the same voters, and for no others."""
+        parts = [self.n_cuts.tobytes(), self.is_level.tobytes(), self.has_missing.tobytes(), *self.cuts]
+        return hashlib.sha256(b"".join(bytes(part) for part in parts)).digest()
+
+    def locate(self, voter: np.ndarray | int) -> tuple[np.ndarray, np.ndarray]:
+        """The columns of some voters, and their numbers among the voters of their column."""
+        column = np.searchsorted(self.voter_start, voter, side="right") - 1
+        return column, voter - self.voter_start[column]
+
+    def describe(self, voter: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Feature, kind and threshold (of a level voter: the level's number) of the given voters."""
+        feature, position = self.locate(voter)
+        kind = np.where(self.is_level[feature], LEVEL, THRESHOLD)
+        kind[position == self.n_cuts[feature]] = MISSING
+        cut = np.concatenate([*self.cuts, np.zeros(1)])[starts(self.n_cuts)[feature] + position]
+        threshold = np.select([kind == THRESHOLD, kind == LEVEL], [cut, position.astype(float)], 0.0)
+        return feature.astype(np.int32), kind.astype(np.uint8), threshold
+
+    def votes(self, voter: int) -> tuple[int, np.ndarray]:
+        """The voter's column, and its output (-1, 0 or +1) in each of the column's bins."""
+        column, position = (int(found) for found in self.locate(voter))
+        return column, self._own(column).outputs(position, int(self.n_cuts[column]) + 2)
+
+    def step_values(self, column: int, weight: np.ndarray) -> np.ndarray:
+        """What the voters of a column add up to in each of its bins, given the weights (K, n_outputs) of all voters."""
+        own = weight[self.voter_start[column] : self.voter_start[column + 1]]
+        return self._own(column).step_values(own, int(self.n_cuts[column]) + 2)
+
+    def _own(self, column: int) -> Intervals:
+        voters = slice(self.voter_start[column], self.voter_start[column + 1])
+        return self.intervals.of_column(voters, int(self.bin_start[column]))
+
+    def code(self, X: np.ndarray, n_threads: int = 1) -> np.ndarray:
+        """The bin of every value of X, as small integers."""
+        index = bin_index(self.cuts)
+        most = int(self.n_cuts.max(initial=0))  # the code of the largest value; a missing one has the next
+        for dtype in (np.uint8, np.uint16, np.uint32):
+            if most <= np.iinfo(dtype).max:
+                codes = np.empty(X.shape, dtype=dtype)
+                step = max(1, CELLS_AT_A_TIME // max(X.shape[1], 1))
+                firsts = range(0, len(X), step)
+                if all(code_rows(X, *index, codes, i, min(len(X), i + step), n_threads) for i in firsts):
+                    return codes  # else a missing value has a code too large for its type
+        raise ValueError(f"a feature has {most} thresholds; give fewer")
