@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from .kernels.gram import Store
+
 def openmp_enabled() -> bool: ...
 def dot(x: np.ndarray, y: np.ndarray) -> float: ...
 def solve(gram: np.ndarray, x: np.ndarray, least: float) -> None: ...
@@ -15,11 +17,8 @@ class Slopes:
         mean: np.ndarray,
         eta: np.ndarray,
         centre: np.ndarray,
-        address: np.ndarray,
-        stamp: np.ndarray,
-        clock: np.ndarray,
+        store: Store,
         total_weight: float,
-        counts: bool,
         risk: float,
         residual_mean: float,
     ) -> None: ...
@@ -29,6 +28,7 @@ class Rounds:
     LOG_FULL: int
     NEEDS_COLUMN: int
     CONVERGED: int
+    PAUSED: int
     objective: float
     def __init__(
         self,
@@ -52,8 +52,7 @@ def follow_risk(
     voter: np.ndarray,
     total: np.ndarray,
     first: int,
-    address: np.ndarray,
-    counts: bool,
+    store: Store,
     total_weight: float,
     first_edge: np.ndarray,
     mean: np.ndarray,

@@ -4,8 +4,9 @@ Python allocates, the kernels fill; arguments are marked IN / OUT. Kernels trust
 check) and hold no policy.
 """
 from cython.parallel cimport prange
-from libc.stdint cimport int32_t, int64_t, uintptr_t
+from libc.stdint cimport int32_t, int64_t
 
+from quadboost.kernels.gram cimport Store
 from quadboost.kernels.types cimport count_t, sum_of_products
 
 cdef extern from *:
@@ -43,6 +44,7 @@ cdef extern from "solve.h":
 cdef enum:
     VOTERS_FOR_THREADS = 500000  # below which a second thread costs more than it brings
     MOST_PARTS = 64
+    WORK_AT_A_TIME = 50000000  # counts of rows for Gram columns, between two chances to interrupt
 
 
 def openmp_enabled() -> bool:
@@ -81,20 +83,16 @@ cdef class Slopes:
     cdef public double residual_mean
     cdef double[::1] _slope
     cdef const double[::1] _mean, _eta, _centre
-    cdef const uintptr_t[::1] _address
-    cdef int64_t[::1] _stamp, _clock
+    cdef Store _store
     cdef double _per_weight
-    cdef bint _counts
 
     def __init__(
         self, double[::1] slope, const double[::1] mean, const double[::1] eta, const double[::1] centre,
-        const uintptr_t[::1] address,    # where each voter's Gram column of sums is; 0 where it is not in memory
-        int64_t[::1] stamp, int64_t[::1] clock,   # IN/OUT when each voter's column was last used, and the time
-        double total_weight, bint counts, double risk, double residual_mean,
+        Store store,                     # Gram columns: sums over rows
+        double total_weight, double risk, double residual_mean,
     ):
         self._slope, self._mean, self._eta, self._centre = slope, mean, eta, centre
-        self._address, self._stamp, self._clock = address, stamp, clock
-        self._per_weight, self._counts = 1.0 / total_weight, counts
+        self._store, self._per_weight = store, 1.0 / total_weight
         self.risk, self.residual_mean = risk, residual_mean
 
     cdef void _move_risk(self, Py_ssize_t j, double edge, double delta) noexcept nogil:
@@ -103,12 +101,10 @@ cdef class Slopes:
         cdef double eta = self._eta[j] - centre * (2 * self._mean[j] - centre)
         self.risk -= delta * (2 * own - delta * eta)
         self.residual_mean -= delta * (self._mean[j] - centre)
-        self._clock[0] += 1
-        self._stamp[j] = self._clock[0]
 
     cdef column_t _column(self, Py_ssize_t j) noexcept nogil:
         cdef column_t column
-        column.sums, column.counts = <const void*> self._address[j], self._counts
+        column.sums, column.counts = <const void*> self._store._address[j], self._store.counts
         return column
 
     cdef void _move_slopes(self, Py_ssize_t j, double delta) noexcept nogil:
@@ -133,7 +129,7 @@ cdef class Rounds:
     cdef bint _rated
     cdef int _n_threads
 
-    LOG_FULL, NEEDS_COLUMN, CONVERGED = 0, 1, 2
+    LOG_FULL, NEEDS_COLUMN, CONVERGED, PAUSED = 0, 1, 2, 3
 
     def __init__(
         self, Slopes train, Slopes validation,   # validation may be None
@@ -216,7 +212,7 @@ cdef class Rounds:
                 if not self._best.decrease > floor:
                     why = 2
                     break
-                if train._address[j] == 0 or (has_validation and validation._address[j] == 0):
+                if train._store.fetch(j) == NULL or (has_validation and validation._store.fetch(j) == NULL):
                     why = 1
                     break
                 edge = self._edge(j)
@@ -237,6 +233,12 @@ cdef class Rounds:
                 log[t, 4] = self.objective
                 t += 1
                 self._pick(j, delta)
+                if train._store.work > WORK_AT_A_TIME or (has_validation and validation._store.work > WORK_AT_A_TIME):
+                    why = 3
+                    break
+        train._store.work = 0
+        if has_validation:
+            validation._store.work = 0
         return t, why, self._best.voter
 
     def sweep(self, Py_ssize_t first, int64_t[::1] voter, double[::1] total, Py_ssize_t n_logged):
@@ -253,7 +255,7 @@ cdef class Rounds:
         with nogil:
             while j < n_voters:
                 if self._weight[j] != 0:
-                    if train._address[j] == 0 or (has_validation and validation._address[j] == 0):
+                    if train._store.fetch(j) == NULL or (has_validation and validation._store.fetch(j) == NULL):
                         break
                     edge = self._edge(j)
                     new = self._rule(j, edge + self._eta[j] * self._weight[j])
@@ -301,8 +303,7 @@ def follow_risk(
     const int64_t[::1] voter,        # IN  (n) whose weight changes
     const double[::1] total,         # IN  (n) the weight it then has
     Py_ssize_t first,                # IN  the first change to follow
-    const uintptr_t[::1] address,    # IN  (K) where each voter's Gram column of sums is; 0: not in memory
-    bint counts,                     # IN  whether it is of int32; else of doubles
+    Store store,                     # IN  Gram columns: sums over those rows
     double total_weight,
     const double[::1] first_edge, const double[::1] mean, const double[::1] eta, const double[::1] centre,  # IN  (K)
     int64_t[::1] place,              # IN/OUT (K) where a voter is in `drawn`; -1: nowhere
@@ -318,15 +319,17 @@ def follow_risk(
     cdef Py_ssize_t t = first, j, k, n_drawn = <Py_ssize_t> state[3]
     cdef double here = state[0], residual_mean = state[1], fallen = state[2]
     cdef double delta, edge, own, square, product
+    cdef const void* column
     with nogil:
         while t < voter.shape[0]:
             j = voter[t]
-            if address[j] == 0:
+            column = store.fetch(j)
+            if column == NULL:
                 break
-            if counts:
-                product = _product(<const int32_t*> address[j], &drawn[0], &weight[0], n_drawn)
+            if store.counts:
+                product = _product(<const int32_t*> column, &drawn[0], &weight[0], n_drawn)
             else:
-                product = _product(<const double*> address[j], &drawn[0], &weight[0], n_drawn)
+                product = _product(<const double*> column, &drawn[0], &weight[0], n_drawn)
             edge = first_edge[j] + mean[j] * fallen - product / total_weight
             k = place[j]
             if k < 0:

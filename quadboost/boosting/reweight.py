@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import _core
 from ..kernels import counts
-from ..moments.gram import Lease
+from ..moments.gram import Columns
 from ..moments.moments import Moments
 from .penalties import Penalty
 
@@ -21,7 +21,7 @@ ROUNDING = 1e-12  # of the largest curvature: a voter of which others leave no m
 
 def reweighted(
     moments: Moments,
-    columns: Lease,
+    columns: Columns,
     penalty: Penalty,
     weight: np.ndarray,
     edge: np.ndarray,
@@ -36,8 +36,8 @@ def reweighted(
     Parameters
     ----------
     moments : Moments
-    columns : Lease
-        Of the moments' Gram columns.
+    columns : Columns
+        Of the Gram matrix of these moments.
     penalty : Penalty
     weight, edge : arrays of shape (K,)
         The weights, and every voter's edge with them (`Boosted.weight`, `Boosted.edge`).
@@ -72,7 +72,7 @@ def reweighted(
     return result
 
 
-def _gram(moments: Moments, columns: Lease, voters: np.ndarray, fit_intercept: bool) -> np.ndarray:
+def _gram(moments: Moments, columns: Columns, voters: np.ndarray, fit_intercept: bool) -> np.ndarray:
     """The Gram matrix of some voters, centred where there is an intercept."""
     gram = np.empty((len(voters), len(voters)))
     for row, voter in zip(gram, voters.tolist(), strict=True):

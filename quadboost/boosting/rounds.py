@@ -16,7 +16,7 @@ import numpy as np
 
 from .. import _core
 from ..common.checks import one_of
-from ..moments.gram import Lease
+from ..moments.gram import Columns
 from ..moments.moments import Moments
 from .penalties import Penalty
 from .records import EDGE, OBJECTIVE, RISK, TOTAL, VALIDATION_RISK, WEIGHT, Progress, Sweep, Trace
@@ -75,7 +75,7 @@ def run_rounds(
 class _Rows:
     """One set of rows as the kernels see it: slopes that follow the weights."""
 
-    def __init__(self, moments: Moments, columns: Lease, output: int, centre: np.ndarray, intercept: float) -> None:
+    def __init__(self, moments: Moments, columns: Columns, output: int, centre: np.ndarray, intercept: float) -> None:
         total = moments.total_weight
         self.columns = columns
         self.mean = moments.voter_sum / total
@@ -88,9 +88,8 @@ class _Rows:
         self.first_residual_mean = target_mean - intercept
         self.slope = self.first_edge.copy()
         self.kernel = _core.Slopes(
-            self.slope, self.mean, self.eta, centre, columns.address, columns.stamp, columns.clock,
-            total, columns.has_counts, self.first_risk, self.first_residual_mean,
-        )  # fmt: skip
+            self.slope, self.mean, self.eta, centre, columns.store, total, self.first_risk, self.first_residual_mean
+        )
 
     def set_weights(self, weight: np.ndarray) -> None:
         """Compute risk and edges anew; the edges are slopes where there is no ridge."""
@@ -111,7 +110,7 @@ class _Run:
         self,
         moments: Moments,
         validation: Moments | None,
-        columns: list[Lease],
+        columns: list[Columns],
         penalty: Penalty,
         schedule: Schedule,
         mode: str,
@@ -248,12 +247,12 @@ class _Run:
             room = max(until, 2 * len(self.log))
             self.voter = np.concatenate([self.voter, np.empty(room - len(self.log), dtype=np.int64)])
             self.log = np.concatenate([self.log, np.full((room - len(self.log), 6), np.nan)])
-        why = _core.Rounds.NEEDS_COLUMN
-        while why == _core.Rounds.NEEDS_COLUMN:
+        why = _core.Rounds.PAUSED
+        while why in (_core.Rounds.NEEDS_COLUMN, _core.Rounds.PAUSED):
             self.n_rounds, why, voter = self.kernel.run(self.voter, self.log, self.n_rounds, until, floor)
+            if why in (_core.Rounds.NEEDS_COLUMN, _core.Rounds.PAUSED) and time.monotonic() > deadline:
+                return True
             if why == _core.Rounds.NEEDS_COLUMN:
-                if time.monotonic() > deadline:
-                    return True
                 self._fetch(voter)
         return why != _core.Rounds.CONVERGED
 

@@ -13,7 +13,7 @@ from ..data.exact import Scales
 from ..data.rows import Rows
 from ..fitting.problem import Problem
 from ..fitting.training import Options
-from ..moments.gram import GramStore, SummedGram
+from ..moments.gram import Gram, RestGram
 from ..moments.moments import Moments, column_moments
 from ..voters.columns import Voters
 
@@ -55,13 +55,15 @@ class Folds:
         rows, n_threads = problem.rows, threads_for(problem.rows.X.size, options.n_threads)
         self.voters = self._candidates(rows, n_threads)
         self.codes = self.voters.code(rows.X, n_threads)
-        self.scales = Scales.agree([(rows.y, rows.weight)])
-        self.total = column_moments(
-            self.voters, self.codes, rows.y, rows.weight, scales=self.scales,
-            cache_bytes=options.cache_bytes // 2, n_threads=n_threads,
-        )  # fmt: skip
         is_long = self.voters.n_voters * options.schedule.max_rounds > VOTERS_FOR_THREADS
         self.n_workers = min(options.n_threads, len(splits)) if is_long else 1
+        self.scales = Scales.agree([(rows.y, rows.weight)])
+        self.total = column_moments(
+            self.voters, self.codes, rows.y, rows.weight, scales=self.scales, cache_bytes=options.cache_bytes // 2,
+            n_threads=n_threads if self.n_workers == 1 else 1,  # each worker is a thread already
+        )  # fmt: skip
+        self.shared = self.total.gram.columns()
+        self.shared.store.is_shared = True
 
     def make(self, number: int) -> Fold:
         split = self.splits[number]
@@ -79,13 +81,10 @@ class Folds:
         return Fold(self.voters, train, held_out, split.held_out)
 
     def _rest(self, held_out: Moments) -> Moments:
-        """All rows but those held out. Columns of all rows are shared by the splits, and so is their store."""
-        gram = SummedGram([(1, self.total.gram), (-1, held_out.gram)])
-        return replace(
-            held_out,
-            sums=self.total.sums.combined(held_out.sums, -1),
-            gram=GramStore(gram, self._cache_bytes),
-        )
+        """All rows but those held out. The columns of all rows are shared by the splits."""
+        source = RestGram(self.shared, held_out.gram.columns(), self._cache_bytes)
+        sums = self.total.sums.combined(held_out.sums, -1)
+        return replace(held_out, sums=sums, gram=Gram(source, self._cache_bytes))
 
     @property
     def _cache_bytes(self) -> int:

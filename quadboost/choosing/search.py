@@ -256,7 +256,7 @@ def _risks(fold: Fold, run: Boosted, output: int) -> np.ndarray:
         while done < len(voter):
             columns.fetch(int(voter[done]))
             done = _core.follow_risk(
-                voter, new_weight, done, columns.address, columns.has_counts,
+                voter, new_weight, done, columns.store,
                 held_out.total_weight, first_edge, mean, eta, centre, place, drawn, weight, state, risk,
             )  # fmt: skip
     return np.append(first_risk, risk[end - 1])

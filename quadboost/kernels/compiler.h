@@ -15,6 +15,16 @@
 #define PREFETCH(address) ((void)(address))
 #endif
 
+/* An address that one thread writes, when what it points to is complete, and others read. */
+#include <stdint.h>
+#if defined(__GNUC__)
+#define LOAD(place) __atomic_load_n(place, __ATOMIC_ACQUIRE)
+#define STORE(place, value) __atomic_store_n(place, value, __ATOMIC_RELEASE)
+#else
+#define LOAD(place) (*(const volatile uintptr_t *)(place))
+#define STORE(place, value) (*(volatile uintptr_t *)(place) = (value))
+#endif
+
 /* One version of a function for every instruction set, of which the program takes the best of the machine it runs on.
  * All give the same bits: the build forbids to fuse a multiplication with an addition. */
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__)

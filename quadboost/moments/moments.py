@@ -12,7 +12,7 @@ import numpy as np
 
 from ..data.exact import Scales
 from ..voters.columns import Voters
-from .gram import ColumnGram, GramSource, GramStore, MatrixGram, SummedGram
+from .gram import ColumnGram, Gram, GramSource, MatrixGram, SummedGram
 from .sums import ColumnSums, MatrixSums, Sums, fingerprint
 
 DEFAULT_CACHE_BYTES = 1 << 30
@@ -28,14 +28,14 @@ class Moments:
     ----------
     sums : Sums
         Of weight times voters, targets and their products.
-    gram : GramStore
+    gram : Gram
         Sums of h_i * h_j, a column at a time. Copies and pickles make their columns anew.
     n_threads : int
         For rounds over very many voters.
     """
 
     sums: Sums
-    gram: GramStore
+    gram: Gram
     n_threads: int = 1
 
     @property
@@ -129,16 +129,14 @@ class Moments:
             raise ValueError(
                 "what is subtracted is not a proper part of the rows; subtract some of those that were added"
             )
-        terms = _terms(self.gram, 1) + _terms(other.gram, sign)
-        each = self.gram.cache_bytes // (len(terms) + 1)  # parts keep columns of their own, and so does the sum
-        stores = [(own, GramStore(source, each)) for own, source in terms]
-        return Moments(sums, GramStore(SummedGram(stores), each), self.n_threads)
+        source = SummedGram(_terms(self.gram, 1) + _terms(other.gram, sign), self.gram.cache_bytes // 2)
+        return Moments(sums, Gram(source, self.gram.cache_bytes // 2), self.n_threads)
 
 
-def _terms(gram: GramStore, sign: int) -> list[tuple[int, GramSource]]:
-    """The sets of rows behind a store; a sum of sums is one sum."""
+def _terms(gram: Gram, sign: int) -> list[tuple[int, GramSource]]:
+    """The sets of rows behind a Gram matrix; a sum of sums is one sum."""
     if isinstance(gram.source, SummedGram):
-        return [(sign * own, store.source) for own, store in gram.source.terms]
+        return [(sign * own, source) for own, source in gram.source.terms]
     return [(sign, gram.source)]
 
 
@@ -190,7 +188,7 @@ def column_moments(
         cache_bytes // SHARE_FOR_SORTING,
         n_threads,
     )
-    return Moments(sums, GramStore(source, bytes_for_columns(cache_bytes, voters.n_voters)), n_threads)
+    return Moments(sums, Gram(source, bytes_for_columns(cache_bytes, voters.n_voters)), n_threads)
 
 
 def moments_from_matrix(
@@ -218,7 +216,7 @@ def moments_from_matrix(
     weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     _check_matrix(H, y, weight)
     sums = MatrixSums.of(H, y.reshape(len(y), -1), weight, n_threads)
-    return Moments(sums, GramStore(MatrixGram(H, weight, n_threads), cache_bytes), n_threads)
+    return Moments(sums, Gram(MatrixGram(H, weight, n_threads), cache_bytes), n_threads)
 
 
 def _check_matrix(H: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> None:

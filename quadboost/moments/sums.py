@@ -16,6 +16,7 @@ import numpy as np
 from .._core import dot
 from ..data.exact import MOST_ROWS, SAME_IN_ANY_ORDER, Scales
 from ..kernels import counts
+from ..kernels.gram import voter_sums
 from ..voters.columns import Voters
 
 DIFFERENT_SCALES = (
@@ -150,7 +151,7 @@ class ColumnSums:
 
     def _per_voter(self, bins: np.ndarray) -> np.ndarray:
         sums = np.zeros(self.voters.n_voters, dtype=bins.dtype)
-        counts.voter_sums(self.voters.layout, bins.copy(), sums)
+        voter_sums(self.voters.layout, bins.copy(), sums)
         return sums
 
     def combined(self, other: ColumnSums, sign: int) -> ColumnSums:

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..kernels.coding import code_rows
-from ..kernels.counts import Layout
+from ..kernels.gram import Layout
 from .bins import bin_index, starts
 
 THRESHOLD, LEVEL, MISSING = 0, 1, 2  # kinds of voters in a model

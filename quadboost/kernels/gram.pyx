@@ -1,0 +1,558 @@
+"""Kernels of the Gram matrix: from sums per bin to sums per voter, and columns made when they are needed.
+
+Sums are of integers, or of doubles that add up exactly: no order of rows changes a bit. Rounds ask a `Store` for a column
+without the interpreter; where only Python can help (rows are still to be sorted, or memory is to be found) they come back.
+"""
+cimport numpy as cnp
+from cython.parallel cimport prange
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uintptr_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memset
+
+from quadboost.kernels.types cimport PREFETCH, code_t, count_t, exact_t, sum_t
+from quadboost.kernels.voters cimport add_voters, intervals_t, run_along
+
+import numpy as np
+
+cnp.import_array()
+
+cdef extern from "compiler.h":
+    uintptr_t LOAD(const uintptr_t*) noexcept nogil
+    void STORE(uintptr_t*, uintptr_t) noexcept nogil
+
+cdef enum:
+    VOTERS_FOR_THREADS = 500000  # below which a second thread costs more than it brings
+    LINE = 16  # counts in a cache line
+    AHEAD = 16  # rows that are fetched before they are counted
+
+
+# ---------------------------------------------------------------------------------------------
+# Voters: from sums per bin to sums per voter
+# ---------------------------------------------------------------------------------------------
+
+cdef class Layout:
+    """Where the bins and the voters of every column are."""
+    cdef const int64_t[::1] _bin_start, _voter_start, _n_nested
+    cdef const int32_t[::1] _low, _high, _whole
+    cdef tuple _arrays
+
+    def __init__(self, bin_start, voter_start, n_nested, low, high, whole):
+        """`bin_start` and `voter_start` have an entry per column and one more; for the others see voters.h."""
+        self._arrays = (bin_start, voter_start, n_nested, low, high, whole)
+        self._bin_start, self._voter_start, self._n_nested = bin_start, voter_start, n_nested
+        self._low, self._high, self._whole = low, high, whole
+
+    def __reduce__(self):
+        return Layout, self._arrays
+
+    cdef intervals_t _intervals(self, Py_ssize_t f) noexcept nogil:
+        """Of a column that has voters."""
+        cdef intervals_t of
+        cdef Py_ssize_t first = self._voter_start[f]
+        of.n_voters, of.n_nested = self._voter_start[f + 1] - first, self._n_nested[f]
+        of.low, of.high, of.whole = &self._low[first], &self._high[first], &self._whole[first]
+        return of
+
+
+cdef void _run_along_columns(Layout layout, exact_t* bins, int n_threads) noexcept nogil:
+    cdef Py_ssize_t f, d = layout._n_nested.shape[0]
+    cdef const int64_t* start = &layout._bin_start[0]
+    if n_threads == 1 or start[d] < VOTERS_FOR_THREADS:
+        for f in range(d):
+            run_along(bins + start[f], start[f + 1] - start[f])
+    else:
+        for f in prange(d, schedule="dynamic", num_threads=n_threads):
+            run_along(bins + start[f], start[f + 1] - start[f])
+
+
+cdef void _add_voters(Layout layout, const exact_t* running, exact_t factor, exact_t* out, int n_threads) noexcept nogil:
+    cdef Py_ssize_t f, d = layout._n_nested.shape[0]
+    cdef const int64_t* start = &layout._voter_start[0]
+    if n_threads == 1 or start[d] < VOTERS_FOR_THREADS:
+        for f in range(d):
+            if start[f + 1] > start[f]:
+                add_voters(running, layout._intervals(f), factor, out + start[f])
+    else:
+        for f in prange(d, schedule="dynamic", num_threads=n_threads):
+            if start[f + 1] > start[f]:
+                add_voters(running, layout._intervals(f), factor, out + start[f])
+
+
+def voter_sums(
+    Layout layout,
+    sum_t[::1] bins,                 # IN/OUT sums per bin of all columns; then running sums
+    sum_t[::1] out,                  # IN/OUT (K) sums per voter are added
+):
+    """Add the sum of value * h for every voter, from sums of value per bin."""
+    if bins.shape[0] > 0:
+        _run_along_columns(layout, &bins[0], 1)
+    if out.shape[0] > 0:
+        _add_voters(layout, &bins[0], <sum_t> 1, &out[0], 1)
+
+
+# ---------------------------------------------------------------------------------------------
+# Joint counts
+# ---------------------------------------------------------------------------------------------
+
+cdef inline const code_t* _row_soon(const code_t* codes, Py_ssize_t d, const int32_t* rows, Py_ssize_t i) noexcept nogil:
+    """Row rows[i], while the one that is needed AHEAD rows later, with all of its bytes, is on its way."""
+    cdef const code_t* later = codes + rows[i + AHEAD] * d
+    PREFETCH(later)
+    PREFETCH(later + d - 1)
+    return codes + rows[i] * d
+
+
+cdef void _count_rows(
+    const code_t* codes, Py_ssize_t d, const count_t* mass, const int32_t* rows, Py_ssize_t n, const int64_t* bin_start,
+    const int64_t* columns, Py_ssize_t n_columns, count_t* bins, Py_ssize_t n_bins,
+) noexcept nogil:
+    """Count rows in the bins of the given columns."""
+    cdef Py_ssize_t i = 0, f, k
+    cdef const code_t* r0
+    cdef const code_t* r1
+    cdef const code_t* r2
+    cdef const code_t* r3
+    cdef count_t w0 = 1, w1 = 1, w2 = 1, w3 = 1
+    cdef count_t* own
+    memset(bins, 0, n_bins * sizeof(count_t))
+    while i + 4 + AHEAD <= n:  # four rows at a time: a feature is looked up once for all
+        r0, r1 = _row_soon(codes, d, rows, i), _row_soon(codes, d, rows, i + 1)
+        r2, r3 = _row_soon(codes, d, rows, i + 2), _row_soon(codes, d, rows, i + 3)
+        if mass != NULL:
+            w0, w1, w2, w3 = mass[rows[i]], mass[rows[i + 1]], mass[rows[i + 2]], mass[rows[i + 3]]
+        for k in range(n_columns):
+            f = columns[k]
+            own = bins + bin_start[f]
+            own[r0[f]] += w0
+            own[r1[f]] += w1
+            own[r2[f]] += w2
+            own[r3[f]] += w3
+        i += 4
+    while i < n:
+        r0 = codes + rows[i] * d
+        if mass != NULL:
+            w0 = mass[rows[i]]
+        for k in range(n_columns):
+            f = columns[k]
+            bins[bin_start[f] + r0[f]] += w0
+        i += 1
+
+
+cdef void _count_in_parallel(
+    const code_t* codes, Py_ssize_t d, const count_t* mass, const int32_t* rows, Py_ssize_t n, const int64_t* bin_start,
+    const int64_t* columns, count_t* bins, Py_ssize_t n_bins, int n_threads,
+) noexcept nogil:
+    cdef Py_ssize_t t, b, first
+    if n_threads == 1:
+        _count_rows(codes, d, mass, rows, n, bin_start, columns, d, bins, n_bins)
+        return
+    for t in prange(n_threads, schedule="static", num_threads=n_threads):
+        first = t * n // n_threads
+        _count_rows(codes, d, mass, rows + first, (t + 1) * n // n_threads - first, bin_start, columns, d,
+                    bins + t * n_bins, n_bins)
+    for t in range(1, n_threads):
+        for b in range(n_bins):
+            bins[b] += bins[t * n_bins + b]
+
+
+cdef void _tabulate(
+    const void* codes, int size, Py_ssize_t d, const count_t* mass, const int32_t* rows, const int64_t[::1] bin_end,
+    const int64_t* bin_start, const int64_t[::1] columns, count_t* table, Py_ssize_t n_bins, int n_threads,
+) noexcept nogil:
+    cdef Py_ssize_t b, first, last, n = columns.shape[0]
+    cdef const int64_t* chosen = &columns[0]
+    for b in prange(bin_end.shape[0], schedule="dynamic", num_threads=n_threads):
+        first = bin_end[b - 1] if b > 0 else 0
+        last = bin_end[b]
+        if size == 1:
+            _count_rows(<const uint8_t*> codes, d, mass, rows + first, last - first, bin_start, chosen, n,
+                        table + b * n_bins, n_bins)
+        elif size == 2:
+            _count_rows(<const uint16_t*> codes, d, mass, rows + first, last - first, bin_start, chosen, n,
+                        table + b * n_bins, n_bins)
+        else:
+            _count_rows(<const uint32_t*> codes, d, mass, rows + first, last - first, bin_start, chosen, n,
+                        table + b * n_bins, n_bins)
+
+
+def copy_transposed(
+    const count_t[:, ::1] of_g,      # IN  (bins of g, all bins) running sums along columns and down
+    Py_ssize_t first_f,              # IN  where the bins of f begin
+    Py_ssize_t first_g,              # IN  where the bins of g begin
+    count_t[:, ::1] of_f,            # OUT (bins of f, all bins) the same: the bins of g are written
+):
+    """The joint counts of f and g from those of g and f."""
+    cdef Py_ssize_t a, b, start, end, n_f = of_f.shape[0], n_g = of_g.shape[0]
+    with nogil:
+        start = 0
+        while start < n_f:
+            end = min(n_f, start + LINE)
+            for b in range(n_g):
+                for a in range(start, end):
+                    of_f[a, first_g + b] = of_g[b, first_f + a]
+            start = end
+
+
+cdef void _run_table(Layout layout, count_t* table, Py_ssize_t n_rows, Py_ssize_t n, int n_threads) noexcept nogil:
+    cdef Py_ssize_t b, t, i, first, last
+    for b in prange(n_rows, schedule="static", num_threads=n_threads):
+        _run_along_columns(layout, table + b * n, 1)
+    for t in prange(n_threads, schedule="static", num_threads=n_threads):
+        first, last = t * n // n_threads, (t + 1) * n // n_threads
+        _run_down(table, n_rows, n, first, last)
+
+
+cdef void _run_down(count_t* table, Py_ssize_t n_rows, Py_ssize_t n, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+    cdef Py_ssize_t b, i
+    for b in range(1, n_rows):
+        for i in range(first, last):
+            table[b * n + i] += table[(b - 1) * n + i]
+
+
+# ---------------------------------------------------------------------------------------------
+# Gram columns
+# ---------------------------------------------------------------------------------------------
+
+cdef class Store:
+    """The Gram columns of one set of rows that are in memory.
+
+    One run of rounds has it for itself. Where it is shared, several threads look up columns, and Python makes them one at
+    a time.
+    """
+
+    def __init__(self, Maker maker, Py_ssize_t n_voters, bint counts):
+        """`counts`: columns are of int32, else of float64."""
+        self.maker, self.counts, self.is_shared = maker, counts, False
+        self.address, self.stamp = np.zeros(n_voters, dtype=np.uintp), np.zeros(n_voters, dtype=np.int64)
+        self._address, self._stamp, self._clock = self.address, self.stamp, 0
+        self.n_free, self.work = 0, 0
+        self._free = np.zeros(0, dtype=np.uintp)
+        self._pieces = []
+
+    def add_room(self, cnp.ndarray piece):
+        """Take a piece of memory: of shape (columns, voters)."""
+        cdef Py_ssize_t i, bytes_each = piece.strides[0]
+        cdef uintptr_t first = <uintptr_t> cnp.PyArray_DATA(piece)
+        self._pieces.append(piece)
+        free = np.zeros(len(self._free) + len(piece), dtype=np.uintp)
+        free[: self.n_free] = np.asarray(self._free)[: self.n_free]
+        self._free = free
+        for i in range(piece.shape[0] - 1, -1, -1):
+            self._free[self.n_free] = first + i * bytes_each
+            self.n_free += 1
+
+    def drop(self, const int64_t[::1] voters):
+        """Forget the columns of some voters: there is room for others."""
+        cdef Py_ssize_t i
+        for i in range(voters.shape[0]):
+            self._free[self.n_free] = self._address[voters[i]]
+            self.n_free += 1
+            self._address[voters[i]] = 0
+
+    def make(self, Py_ssize_t voter) -> bool:
+        """Make the column of a voter, for which there is room; false if that is not for a kernel."""
+        cdef bint is_made
+        with nogil:
+            is_made = self._make(voter)
+        return is_made
+
+    def take(self, Py_ssize_t voter):
+        """An array for the column of a voter, yet to be written."""
+        self.n_free -= 1
+        self._address[voter] = self._free[self.n_free]
+        return self.column(voter)
+
+    def column(self, Py_ssize_t voter):
+        """The column of a voter that is in memory, not a copy."""
+        cdef cnp.npy_intp n = self._address.shape[0]
+        cdef int kind = cnp.NPY_INT32 if self.counts else cnp.NPY_FLOAT64
+        cdef cnp.ndarray view = cnp.PyArray_SimpleNewFromData(1, &n, kind, <void*> self._address[voter])
+        cnp.set_array_base(view, self)
+        return view
+
+    cdef bint _make(self, Py_ssize_t voter) noexcept nogil:
+        cdef uintptr_t place
+        if self.n_free == 0:
+            return False
+        place = self._free[self.n_free - 1]
+        if not self.maker.write(voter, self, <void*> place):
+            return False
+        self.n_free -= 1
+        STORE(&self._address[voter], place)
+        return True
+
+    cdef const void* fetch(self, Py_ssize_t voter) noexcept nogil:
+        """The column of a voter; NULL if Python must see to it first."""
+        if self.is_shared:
+            return <const void*> LOAD(&self._address[voter])
+        if self._address[voter] == 0 and not self._make(voter):
+            return NULL
+        self._clock += 1
+        self._stamp[voter] = self._clock
+        return <const void*> self._address[voter]
+
+
+cdef class Maker:
+    """Writes Gram columns. This one leaves it to Python."""
+
+    cdef bint write(self, Py_ssize_t voter, Store store, void* out) noexcept nogil:
+        """Write the column of a voter, with the help of those in the store; false if Python must see to it."""
+        return False
+
+
+cdef class DifferenceMaker(Maker):
+    """Columns of the rows of one store that are not rows of another."""
+    cdef Store _all, _part
+
+    def __init__(self, Store all, Store part):
+        self._all, self._part = all, part
+
+    cdef bint write(self, Py_ssize_t voter, Store store, void* out) noexcept nogil:
+        cdef const void* whole = self._all.fetch(voter)
+        cdef const void* part = NULL if whole == NULL else self._part.fetch(voter)
+        if part == NULL:
+            return False
+        if store.counts:
+            _subtract(<const int32_t*> whole, <const int32_t*> part, <int32_t*> out, store._address.shape[0])
+        else:
+            _subtract(<const double*> whole, <const double*> part, <double*> out, store._address.shape[0])
+        store.work += self._part.work
+        self._part.work = 0
+        return True
+
+
+cdef void _subtract(const count_t* whole, const count_t* part, count_t* out, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        out[i] = whole[i] - part[i]
+
+
+cdef struct rows_t:                  # the rows by the bins of one column
+    const int64_t* start             # where each bin begins in their order, and where the last one ends; NULL: not known
+    const int32_t* order             # the rows, sorted; NULL where there is a table
+    const void* table                # a row per bin: running sums per bin of all columns, of the rows up to its end
+    const void* present              # products of every voter with one that is 1 wherever the column is not missing
+    Py_ssize_t n_bins
+
+
+cdef struct begin_t:                 # a voter to begin with: sign times its column, and where its rows are in the order
+    const void* column
+    int sign
+    int64_t low, high
+
+
+cdef class ColumnMaker(Maker):
+    """Gram columns of interval voters, from joint counts of bins.
+
+    Two voters of a column differ only on the rows where their intervals do. So a Gram column is that of the nearest
+    known voter plus the joint counts of those rows with every bin of every column; none is far, for the constants
+    are known too. Not to be shared by threads: its scratch memory is its own.
+    """
+    cdef cnp.ndarray _codes, _mass, _scratch, _voter_sum
+    cdef Layout _layout
+    cdef const int64_t[::1] _columns
+    cdef rows_t* _rows
+    cdef list _kept
+    cdef bint _counts
+    cdef int _n_threads
+    cdef Py_ssize_t _counts_for_threads
+
+    def __cinit__(self, cnp.ndarray codes, *_):
+        self._rows = <rows_t*> calloc(max(1, codes.shape[1]), sizeof(rows_t))
+        if self._rows == NULL:
+            raise MemoryError
+
+    def __dealloc__(self):
+        free(self._rows)
+
+    def __init__(
+        self, cnp.ndarray codes, cnp.ndarray mass, Layout layout, cnp.ndarray voter_sum,
+        int n_threads, Py_ssize_t counts_for_threads,
+    ):
+        """`mass` may be None where `voter_sum` is of int32: every row counts once. Else sums are float64."""
+        self._codes, self._mass, self._layout, self._voter_sum = codes, mass, layout, voter_sum
+        self._n_threads, self._counts_for_threads = n_threads, counts_for_threads
+        self._counts = voter_sum.dtype == np.int32
+        self._columns = np.arange(codes.shape[1])
+        self._scratch = np.empty((n_threads, layout._bin_start[codes.shape[1]]), dtype=voter_sum.dtype)
+        self._kept = [None] * codes.shape[1]
+
+    def set_rows(self, Py_ssize_t f, cnp.ndarray start, cnp.ndarray present, cnp.ndarray order, cnp.ndarray table):
+        """Columns of the voters of column f can be made from here on; of `order` and `table` one is None."""
+        cdef rows_t rows
+        rows.start, rows.n_bins = <const int64_t*> cnp.PyArray_DATA(start), start.shape[0] - 1
+        rows.present = cnp.PyArray_DATA(present)
+        rows.order = NULL if order is None else <const int32_t*> cnp.PyArray_DATA(order)
+        rows.table = NULL if table is None else cnp.PyArray_DATA(table)
+        self._kept[f] = (start, present, order, table)
+        self._rows[f] = rows
+
+    def drop_rows(self, Py_ssize_t f):
+        """Forget the rows of column f."""
+        self._rows[f].start = NULL
+        self._kept[f] = None
+
+    def add(self, cnp.ndarray rows, int factor, cnp.ndarray column):
+        """Add factor times the products of every voter with one that is 1 on the given rows and 0 on the others."""
+        with nogil:
+            self._add_rows(<const int32_t*> cnp.PyArray_DATA(rows), rows.shape[0], factor, cnp.PyArray_DATA(column))
+
+    def tabulate(self, cnp.ndarray rows, const int64_t[::1] bin_end, const int64_t[::1] columns, cnp.ndarray table):
+        """Fill a table, a row per bin of a column: running sums, over the bins of the given columns and down."""
+        cdef const void* codes = cnp.PyArray_DATA(self._codes)
+        cdef const int32_t* order = <const int32_t*> cnp.PyArray_DATA(rows)
+        cdef void* sums = cnp.PyArray_DATA(table)
+        cdef Py_ssize_t d = self._codes.shape[1], n_rows = table.shape[0], n = table.shape[1]
+        cdef int size = cnp.PyArray_ITEMSIZE(self._codes), n_threads = self._threads_for(rows.shape[0] * columns.shape[0])
+        cdef const int64_t* bin_start = &self._layout._bin_start[0]
+        with nogil:
+            if self._counts:
+                _tabulate(codes, size, d, <const int32_t*> NULL, order, bin_end, bin_start, columns, <int32_t*> sums, n,
+                          n_threads)
+                _run_table(self._layout, <int32_t*> sums, n_rows, n, n_threads)
+            else:
+                _tabulate(codes, size, d, <const double*> cnp.PyArray_DATA(self._mass), order, bin_end, bin_start, columns,
+                          <double*> sums, n, n_threads)
+                _run_table(self._layout, <double*> sums, n_rows, n, n_threads)
+
+    cdef int _threads_for(self, Py_ssize_t n_counts) noexcept nogil:
+        return self._n_threads if n_counts >= self._counts_for_threads else 1
+
+    cdef bint write(self, Py_ssize_t voter, Store store, void* out) noexcept nogil:
+        cdef Py_ssize_t f = _last_at_most(self._layout._voter_start, voter)
+        cdef Py_ssize_t first = self._layout._bin_start[f], low = self._layout._low[voter] - first
+        cdef Py_ssize_t high = self._layout._high[voter] - first, whole = self._layout._whole[voter] - first
+        cdef rows_t rows = self._rows[f]
+        cdef const void* base = rows.present if whole < rows.n_bins - 1 else cnp.PyArray_DATA(self._voter_sum)
+        if rows.start == NULL:
+            return False
+        if rows.table == NULL:
+            self._write_from_rows(voter, f, rows, base, store, out)
+        elif high == whole:  # -1 up to bin `low`, +1 in all others
+            self._copy(base, 1, out)
+            self._add_table(rows, low, -2, out)
+        else:
+            self._copy(base, -1, out)
+            self._add_table(rows, high, 2, out)
+            self._add_table(rows, low, -2, out)
+        return True
+
+    cdef void _write_from_rows(
+        self, Py_ssize_t voter, Py_ssize_t f, rows_t rows, const void* base, Store store, void* out
+    ) noexcept nogil:
+        """Begin with the voter that differs on the fewest rows, and count those."""
+        cdef Py_ssize_t known, least, n
+        cdef int step
+        cdef int64_t whole = self._bin_end(rows, f, self._layout._whole[voter])
+        cdef begin_t wanted = self._place(voter, f, rows), begin, other
+        begin.column, begin.sign, begin.low, begin.high = base, -1, wanted.low, wanted.low  # -1 wherever it votes
+        other.column, other.sign, other.low, other.high = base, 1, 0, whole  # +1 wherever it votes
+        least = _n_between(wanted, begin)
+        n = _n_between(wanted, other)
+        if n < least:
+            begin, least = other, n
+        for step in range(-1, 2, 2):
+            known = self._known(voter, f, step, store)
+            if known >= 0:
+                other = self._place(known, f, rows)
+                other.column, other.sign = <const void*> store._address[known], 1
+                n = _n_between(wanted, other)
+                if n < least:
+                    begin, least = other, n
+        self._copy(begin.column, begin.sign, out)
+        self._add_between(rows, begin.low, wanted.low, -2, out)
+        self._add_between(rows, begin.high, wanted.high, 2, out)
+        store.work += least * self._codes.shape[1]
+
+    cdef int64_t _bin_end(self, rows_t rows, Py_ssize_t f, Py_ssize_t bin) noexcept nogil:
+        return rows.start[bin - self._layout._bin_start[f] + 1]
+
+    cdef begin_t _place(self, Py_ssize_t voter, Py_ssize_t f, rows_t rows) noexcept nogil:
+        cdef begin_t place
+        place.low = self._bin_end(rows, f, self._layout._low[voter])
+        place.high = self._bin_end(rows, f, self._layout._high[voter])
+        place.column, place.sign = NULL, 1
+        return place
+
+    cdef Py_ssize_t _known(self, Py_ssize_t voter, Py_ssize_t f, int step, Store store) noexcept nogil:
+        """The nearest voter of the column on one side that has a column and abstains where this one does; or -1."""
+        cdef Py_ssize_t other = voter + step, first = self._layout._voter_start[f]
+        cdef Py_ssize_t last = self._layout._voter_start[f + 1]
+        while first <= other < last:
+            if store._address[other] != 0 and self._layout._whole[other] == self._layout._whole[voter]:
+                return other
+            other += step
+        return -1
+
+    cdef void _copy(self, const void* column, int sign, void* out) noexcept nogil:
+        if self._counts:
+            _copy_column(<const int32_t*> column, <int32_t> sign, <int32_t*> out, self._voter_sum.shape[0])
+        else:
+            _copy_column(<const double*> column, <double> sign, <double*> out, self._voter_sum.shape[0])
+
+    cdef void _add_between(self, rows_t rows, int64_t here, int64_t wanted, int factor, void* out) noexcept nogil:
+        if wanted > here:
+            self._add_rows(rows.order + here, wanted - here, factor, out)
+        elif wanted < here:
+            self._add_rows(rows.order + wanted, here - wanted, -factor, out)
+
+    cdef void _add_rows(self, const int32_t* order, Py_ssize_t n, int factor, void* out) noexcept nogil:
+        cdef const void* codes = cnp.PyArray_DATA(self._codes)
+        cdef void* bins = cnp.PyArray_DATA(self._scratch)
+        cdef int size = cnp.PyArray_ITEMSIZE(self._codes), n_threads = self._threads_for(n * self._codes.shape[1])
+        if size == 1:
+            self._count(<const uint8_t*> codes, order, n, n_threads)
+        elif size == 2:
+            self._count(<const uint16_t*> codes, order, n, n_threads)
+        else:
+            self._count(<const uint32_t*> codes, order, n, n_threads)
+        if self._counts:
+            _run_along_columns(self._layout, <int32_t*> bins, self._n_threads)
+            _add_voters(self._layout, <const int32_t*> bins, <int32_t> factor, <int32_t*> out, self._n_threads)
+        else:
+            _run_along_columns(self._layout, <double*> bins, self._n_threads)
+            _add_voters(self._layout, <const double*> bins, <double> factor, <double*> out, self._n_threads)
+
+    cdef void _count(self, const code_t* codes, const int32_t* rows, Py_ssize_t n, int n_threads) noexcept nogil:
+        cdef const int64_t* bin_start = &self._layout._bin_start[0]
+        cdef void* bins = cnp.PyArray_DATA(self._scratch)
+        cdef Py_ssize_t d = self._codes.shape[1], n_bins = self._scratch.shape[1]
+        if self._counts:
+            _count_in_parallel(codes, d, <const int32_t*> NULL, rows, n, bin_start, &self._columns[0], <int32_t*> bins,
+                               n_bins, n_threads)
+        else:
+            _count_in_parallel(codes, d, <const double*> cnp.PyArray_DATA(self._mass), rows, n, bin_start,
+                               &self._columns[0], <double*> bins, n_bins, n_threads)
+
+    cdef void _add_table(self, rows_t rows, Py_ssize_t bin, int factor, void* out) noexcept nogil:
+        """Add factor times the products with a voter that is 1 in the bins up to this one."""
+        cdef Py_ssize_t n_bins = self._scratch.shape[1]
+        if self._counts:
+            _add_voters(self._layout, <const int32_t*> rows.table + bin * n_bins, <int32_t> factor, <int32_t*> out,
+                        self._n_threads)
+        else:
+            _add_voters(self._layout, <const double*> rows.table + bin * n_bins, <double> factor, <double*> out,
+                        self._n_threads)
+
+
+cdef inline Py_ssize_t _n_between(begin_t one, begin_t other) noexcept nogil:
+    """Rows that are in one of two intervals and not in the other, unless the intervals are apart; then more."""
+    cdef int64_t low = one.low - other.low, high = one.high - other.high
+    return (low if low > 0 else -low) + (high if high > 0 else -high)
+
+
+cdef inline Py_ssize_t _last_at_most(const int64_t[::1] ascending, Py_ssize_t value) noexcept nogil:
+    cdef Py_ssize_t low = 0, high = ascending.shape[0] - 1, middle
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if ascending[middle] <= value:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+cdef void _copy_column(const count_t* column, count_t sign, count_t* out, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        out[i] = sign * column[i]
