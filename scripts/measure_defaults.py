@@ -29,7 +29,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 from sklearn.model_selection import train_test_split
 
 from quadboost import Ensemble, QuadBoostClassifier, QuadBoostRegressor, boost
-from quadboost.data.schema import read_table, to_matrix
+from quadboost.data.schema import read_table
 from quadboost.moments.moments import column_moments
 from quadboost.voters.thresholds import candidate_voters
 
@@ -52,11 +52,11 @@ class Table:
 def given_tables(directory: Path) -> Iterator[Table]:
     manifest = json.loads((directory / "manifest.json").read_text())
     for name, entry in manifest.items():
-        load = partial(read_table, directory / entry["file"], entry["positive"])
+        load = partial(read_given, directory / entry["file"], entry["positive"])
         yield Table(name, "given", load, entry["rows"] * 2 // 3)
 
 
-def read_table(path: Path, positive: list[str], seed: int) -> tuple[pd.DataFrame, np.ndarray]:
+def read_given(path: Path, positive: list[str], seed: int) -> tuple[pd.DataFrame, np.ndarray]:
     frame = pd.read_csv(path, dtype={"label": str})
     X = frame.drop(columns="label")
     text = [name for name in X if not pd.api.types.is_numeric_dtype(X[name])]
@@ -193,8 +193,7 @@ class Split:
 
 def strengths(split: Split) -> Iterator[dict[str, Any]]:
     """Every penalty over its range; all share one set of moments."""
-    schema = learn_schema(split.X[0])
-    matrix = to_matrix(split.X[0], schema)
+    schema, matrix = read_table(split.X[0])
     stumps = candidate_voters(matrix, n_levels={f: len(levels) for f, levels in schema.categories.items()})
     moments = column_moments(stumps, stumps.code(matrix), split.targets[0])
     m, n_voters = len(matrix), stumps.n_voters

@@ -16,6 +16,7 @@ from reference import (
 )
 
 import quadboost
+from quadboost.data.exact import Scales
 from quadboost.moments.moments import column_moments
 from quadboost.voters.thresholds import candidate_voters
 
@@ -39,15 +40,27 @@ WEIGHTS = [None, st.integers(0, 3).map(float), st.floats(0.125, 2, width=32)]
 OUTPUTS = [st.sampled_from([-1.0, 0.0, 1.0]), st.integers(-16, 16).map(lambda i: i / 8)]
 
 
-def every_rule(test):
+def at_two_lengths(few, many):
+    """A test of random data on a few examples, and one of the same name "at length", which is slow, on many."""
+
+    def decorate(body):
+        def test(n_examples):
+            return settings(max_examples=n_examples, deadline=None)(given(data=st.data())(body))
+
+        body.__globals__[f"{body.__name__}_at_length"] = pytest.mark.slow(test(many))
+        return test(few)
+
+    return decorate
+
+
+def every_rule(body):
     for mark in (
         pytest.mark.parametrize("fit_intercept", [False, True], ids=["no intercept", "intercept"]),
         pytest.mark.parametrize("mode", ["forward", "corrective"]),
         pytest.mark.parametrize("penalty", list(NUMBERS)),
-        settings(max_examples=20, deadline=None),
     ):
-        test = mark(test)
-    return test
+        body = mark(body)
+    return at_two_lengths(6, 40)(body)
 
 
 @st.composite
@@ -96,7 +109,6 @@ def assert_same(found, H, y, weight, **options):
 
 
 @every_rule
-@given(data=st.data())
 def test_any_voters(penalty, mode, fit_intercept, data):
     n_voters = data.draw(st.integers(1, 8))
     H, y, weight = data.draw(voters(n_voters))
@@ -108,7 +120,6 @@ def test_any_voters(penalty, mode, fit_intercept, data):
 
 
 @every_rule
-@given(data=st.data())
 def test_any_voters_with_validation_rows(penalty, mode, fit_intercept, data):
     n_voters = data.draw(st.integers(1, 8))
     H, y, weight = data.draw(voters(n_voters))
@@ -145,8 +156,7 @@ def outputs(stumps, X):
     return voter_matrix(X, *stumps.describe(np.arange(stumps.n_voters)), categories)
 
 
-@given(data=st.data())
-@settings(max_examples=100, deadline=None)
+@at_two_lengths(40, 300)
 def test_moments_of_stumps_are_those_of_their_outputs(data):
     X, y, weight = data.draw(tables(data.draw(st.integers(1, 3)), [0.0, 1.0, 2.0, np.nan]))
     stumps = candidate_voters(X, weight, thresholds="all", n_levels={X.shape[1] - 1: N_LEVELS})
@@ -176,7 +186,6 @@ def test_moments_of_stumps_are_those_of_their_outputs(data):
 
 
 @every_rule
-@given(data=st.data())
 def test_stumps_of_a_table(penalty, mode, fit_intercept, data):
     n_features = data.draw(st.integers(1, 3))
     X, y, weight = data.draw(tables(n_features, [0.0, 1.0, 2.0, np.nan]))
@@ -201,7 +210,6 @@ def test_stumps_of_a_table(penalty, mode, fit_intercept, data):
 
 
 @every_rule
-@given(data=st.data())
 def test_moments_of_parts_add_up_and_subtract(penalty, mode, fit_intercept, data):
     n_features = data.draw(st.integers(1, 3))
     parts = [data.draw(tables(n_features, [0.0, 1.0, 2.0, np.nan])) for _ in range(2)]
@@ -213,7 +221,8 @@ def test_moments_of_parts_add_up_and_subtract(penalty, mode, fit_intercept, data
     options = {"mode": mode, "fit_intercept": fit_intercept, "max_rounds": 10}
     stumps = candidate_voters(X, weight, thresholds="all", n_levels={n_features: N_LEVELS})
     assume(stumps.n_voters > 0)
-    first, second = (column_moments(stumps, stumps.code(X), y, weight) for X, y, weight in parts)
+    scales = Scales.agree([(y[:, None], weight) for _, y, weight in parts])
+    first, second = (column_moments(stumps, stumps.code(X), y, weight, scales=scales) for X, y, weight in parts)
 
     for moments, rows in ((first + second, (X, y, weight)), (first + second - first, parts[1])):
         found = quadboost.boost(moments, **penalty_options(penalty, lam), **options)
@@ -287,10 +296,10 @@ def columns(draw):
     return values, weight
 
 
-@given(column=columns(), k=st.integers(1, 30))
-@settings(max_examples=200, deadline=None)
-def test_quantile_thresholds_give_heavy_values_a_bin_of_their_own(column, k):
-    values, weight = column
+@at_two_lengths(60, 500)
+def test_quantile_thresholds_give_heavy_values_a_bin_of_their_own(data):
+    values, weight = data.draw(columns())
+    k = data.draw(st.integers(1, 30))
     stumps = candidate_voters(values[:, None], weight, thresholds=k)
     check_quantile_thresholds(values, weight, k, stumps.cuts[0])
 
@@ -302,11 +311,10 @@ def test_heavy_values_between_rare_ones_share_the_thresholds_evenly():
     check_quantile_thresholds(values, None, 63, cuts)
 
 
-@given(column=columns(), k=st.sampled_from([1, 7, "all"]), spacing=st.sampled_from(["quantile", "uniform"]))
-@settings(max_examples=100, deadline=None)
-def test_midpoints_and_evenly_spaced_thresholds(column, k, spacing):
-    values, weight = column
-    assume(k == "all" or spacing == "uniform")
+@at_two_lengths(40, 300)
+def test_midpoints_and_evenly_spaced_thresholds(data):
+    values, weight = data.draw(columns())
+    k, spacing = data.draw(st.sampled_from([(1, "uniform"), (7, "uniform"), ("all", "quantile"), ("all", "uniform")]))
     stumps = candidate_voters(values[:, None], weight, thresholds=k, spacing=spacing)
     known = thresholds_of(values, weight, None if k == "all" else k, spacing)
     np.testing.assert_allclose(stumps.cuts[0], known, rtol=1e-14, atol=1e-14)

@@ -42,8 +42,7 @@ COUNT: dict[str, Any] = {"type": int, "metavar": "N"}
 NO_PYARROW = "tables need pyarrow, which is not installed; pip install 'quadboost[tables]'"
 
 EXIT_STATUS = """exit status:
-  0; 2 after an error, which one line on the standard error tells; 130 after an interrupt. A file is written whole
-  or not at all.
+  0 on success, 2 on error (one line on stderr), 130 when interrupted. A file is written whole or not at all.
 """
 
 

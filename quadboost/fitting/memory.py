@@ -26,8 +26,14 @@ SAMPLE = 2_000  # rows from which the distinct values of a column are guessed
 
 BYTES_OF_LEVEL = 300  # measured
 BYTES_TO_SORT = 30
-DRAWN_UNDER_L1 = 6.5  # voters: times rows ** 0.3 * features ** 0.5
 MARGIN = 1.2  # above what is counted here
+
+# Different voters that a run draws at most, measured. Under l1 the rounds settle on as many as rows and features ask for;
+# without it they draw ever more, as a power of their number.
+DRAWN_UNDER_L1 = 2.9  # times rows ** 0.3 * features ** 0.7
+DRAWN: dict[str | None, tuple[float, float]] = {None: (26.0, 0.5), "l2": (5.2, 0.75), "linf": (3.9, 0.75)}
+DRAWN_FORWARD = (8.0, 0.5)  # under l2: small steps on few voters
+ROUNDS_UNTIL_PATIENCE = 1_000  # where the validation risk stops a run
 
 
 def estimate_memory(
@@ -119,9 +125,10 @@ def _most_cuts(matrix: np.ndarray, schema: FrameSchema, m: int, thresholds: int 
     most = m if thresholds == "all" else int(thresholds)
     n_cuts = np.empty(matrix.shape[1])
     for f, column in enumerate(matrix.T):
-        n_distinct = len(np.unique(column[~np.isnan(column)]))
-        grows = 2 * n_distinct > len(column)
-        n_cuts[f] = len(schema.categories[f]) if f in schema.categories else min(most, m if grows else 2 * n_distinct)
+        n_seen = np.unique(column[~np.isnan(column)], return_counts=True)[1]
+        n_once = np.count_nonzero(n_seen == 1)  # the more there are of these, the more values were not seen
+        n_values = m if 2 * n_once > len(column) else len(n_seen) + 2 * n_once
+        n_cuts[f] = len(schema.categories[f]) if f in schema.categories else min(most, n_values)
     return n_cuts
 
 
@@ -167,12 +174,14 @@ class _Fit:
 
     def _n_drawn(self, n_voters: float) -> float:
         """Different voters that the rounds of all outputs draw."""
-        rounds = self.options.schedule.max_rounds * self.n_outputs
-        drawn = float(rounds)
-        if self.options.penalty == "l1" and self.options.mode == "corrective":
-            law = DRAWN_UNDER_L1 * self.m**0.3 * len(self.n_cuts) ** 0.5
-            drawn = min(drawn, law * self.n_outputs**0.5)
-        return min(drawn, n_voters)
+        options, rounds = self.options, self.options.schedule.max_rounds
+        if options.penalty == "l1" and options.mode == "corrective":
+            drawn = DRAWN_UNDER_L1 * self.m**0.3 * len(self.n_cuts) ** 0.7
+        else:
+            is_slow = options.mode == "forward" and options.penalty == "l2"
+            factor, power = DRAWN_FORWARD if is_slow else DRAWN["l2" if options.penalty == "l1" else options.penalty]
+            drawn = factor * (rounds if self.held_out is None else min(rounds, ROUNDS_UNTIL_PATIENCE)) ** power
+        return float(min(drawn * self.n_outputs**0.5, rounds * self.n_outputs, n_voters))
 
     def _rounds(self) -> float:
         shares = [1.0] if self.held_out is None else [1.0 - self.held_out, self.held_out]
@@ -184,6 +193,8 @@ class _Fit:
         columns = len(shares) * min(needed * 9 / 8 + 8 * column, needed + PIECE_BYTES)
         n_rounds = self.options.schedule.max_rounds * self.n_outputs
         log = 130 * n_rounds + n_voters * len(shares) * (140 + 40 * self.n_outputs)
+        if self.options.schedule.solves:
+            log += 32 * drawn**2
         n_features = min(len(self.n_cuts), drawn)
         rows = sum(
             self._sorted(n_features, share * self.m, limit // SHARE_FOR_SORTING, size, column) for share in shares

@@ -26,7 +26,7 @@ def whole_file(path: str, verify: Callable[[str], None] | None = None) -> Iterat
             return
         os.stat(os.path.dirname(real))
         temporary = os.path.join(os.path.dirname(real), f".quadboost-{os.urandom(8).hex()}.tmp")
-        mode = 0o666 if old is None else 0o600  # nobody reads it who might not read the file it replaces
+        mode = 0o666 if old is None else 0o600  # not readable by anyone who could not read the original
         try:
             with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
                 yield file

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from mixed_table import N_LEVELS, mixed_table, targets
 
-from quadboost import _core
+from quadboost import _core, boost
+from quadboost.boosting import reweight
 from quadboost.boosting.penalties import L1, L2, LInf, NoPenalty
-from quadboost.boosting.reweight import reweighted
 from quadboost.boosting.rounds import run_rounds
 from quadboost.boosting.schedule import Schedule
 from quadboost.moments.moments import column_moments, moments_from_matrix
@@ -22,6 +22,11 @@ MOMENTS = column_moments(STUMPS, STUMPS.code(X), REAL, np.random.default_rng(2).
 PENALTIES = [NoPenalty(), L1(0.2), L1(0.02), L1(0.001), L2(1.0), L2(0.01), LInf(0.3), LInf(0.05)]
 each_penalty = pytest.mark.parametrize("penalty", PENALTIES, ids=repr)
 each_intercept = pytest.mark.parametrize("fit_intercept", [True, False])
+
+
+def reweighted(moments, *arguments, **options):
+    with moments.gram.lease() as columns:
+        return reweight.reweighted(moments, columns, *arguments, **options)
 
 
 def rounds(penalty, fit_intercept, max_rounds, start=None, moments=MOMENTS):
@@ -54,7 +59,7 @@ def test_the_objective_falls_and_no_voter_joins(penalty, fit_intercept, n_rounds
 @each_penalty
 def test_with_rounds_between_it_ends_at_the_optimum(penalty, fit_intercept):
     best = rounds(penalty, fit_intercept, 100)
-    for _ in range(30):
+    for _ in range(20):
         weight = reweighted(MOMENTS, penalty, best.weight, best.edge, fit_intercept=fit_intercept)
         best = rounds(penalty, fit_intercept, 100, weight)
     assert penalty.violation(best.weight, best.edge) < 1e-8
@@ -106,6 +111,35 @@ def test_rounds_that_solve_now_and_then_prove_the_optimum_much_sooner(penalty, f
     assert fast.n_rounds < slow.n_rounds / 2
     assert fast.objective <= slow.objective + 1e-12
     np.testing.assert_array_equal(fast.trace.weights_at(fast.n_rounds, len(fast.weight)), fast.weight)
+
+
+# --- when it does nothing -----------------------------------------------------------------------------------
+
+
+def test_solving_without_reweight_every_warns():
+    with pytest.warns(UserWarning, match="reweight_sweeps='solve' does nothing without reweight_every; give it, such"):
+        found = boost(MOMENTS, L1(0.02), reweight_sweeps="solve", max_rounds=20)
+    np.testing.assert_array_equal(found.weight, boost(MOMENTS, L1(0.02), max_rounds=20).weight)
+
+
+def test_solving_for_more_voters_than_it_is_for_warns_once(monkeypatch):
+    for module in ("rounds", "reweight"):
+        monkeypatch.setattr(f"quadboost.boosting.{module}.MOST_TOGETHER", 5)
+    options = {"reweight_every": 10, "max_rounds": 60}
+    with pytest.warns(UserWarning, match="'solve' does nothing for") as told:
+        found = boost(MOMENTS, L2(0.01), reweight_sweeps="solve", **options)
+    assert np.count_nonzero(found.weight) > 5
+    assert len(told) == 1
+    assert "it is for at most 5, use sweeps or a stronger penalty" in str(told[0].message)
+    np.testing.assert_array_equal(found.weight, boost(MOMENTS, L2(0.01), max_rounds=60).weight)
+
+
+def test_solving_for_as_many_voters_as_it_is_for_does_not_warn(monkeypatch):
+    found = boost(MOMENTS, L1(0.02), reweight_sweeps="solve", reweight_every=10, max_rounds=60)
+    for module in ("rounds", "reweight"):
+        monkeypatch.setattr(f"quadboost.boosting.{module}.MOST_TOGETHER", len(np.unique(found.history["voter"])))
+    again = boost(MOMENTS, L1(0.02), reweight_sweeps="solve", reweight_every=10, max_rounds=60)
+    np.testing.assert_array_equal(again.weight, found.weight)
 
 
 # --- the linear system --------------------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 from plain_rounds import plain_rounds
@@ -34,35 +36,61 @@ def with_missing(X):
     return np.where(np.random.default_rng(1).random(X.shape) < 0.2, np.nan, X)
 
 
-@pytest.mark.parametrize("tables", [True, False], ids=["tables", "no tables"])
-@pytest.mark.parametrize("shape", [np.array, skewed, discrete, mostly_zero, with_missing])
-@pytest.mark.parametrize("fit_intercept", [True, False], ids=["intercept", "no intercept"])
-@pytest.mark.parametrize("mode", ["corrective", "forward"])
-@pytest.mark.parametrize("penalty", [NoPenalty(), L1(0.003), L2(0.1), LInf(0.02)], ids=repr)
-def test_rounds_are_those_of_plain_numpy_bit_for_bit(penalty, mode, fit_intercept, shape, tables, monkeypatch):
-    monkeypatch.setattr(quadboost.moments.gram, "TABLE_PAYS", 0 if tables else 1e9)
-    monkeypatch.setattr(quadboost.common.threads, "STEPS_FOR_THREADS", 0)
+SHAPES = {"normal": np.array, **{f.__name__: f for f in (skewed, discrete, mostly_zero, with_missing)}}
+PENALTIES = [NoPenalty(), L1(0.003), L2(0.1), LInf(0.02)]
+
+
+@cache
+def table_of(shape):
+    """A table and its labels, its voters, and their outputs."""
     random = np.random.default_rng(0)
     X = random.normal(size=(M, D)) + random.normal(size=(M, 1))
     y = np.where(np.sin(X[:, 0]) + X[:, 1] + random.normal(size=M) > 0, 1.0, -1.0)
-    X = shape(X)
+    X = SHAPES[shape](X)
     stumps = candidate_voters(X, thresholds=60, n_threads=2)
+    return X, y, stumps, voter_matrix(X, *stumps.describe(np.arange(stumps.n_voters)), {})
+
+
+@cache
+def known_rounds(shape, penalty, mode, fit_intercept, n_rounds):
+    _, y, _, H = table_of(shape)
+    return plain_rounds(H, y, penalty, mode=mode, fit_intercept=fit_intercept, max_rounds=n_rounds)
+
+
+@pytest.mark.parametrize(
+    ("tables", "n_threads"),
+    [
+        pytest.param(True, 2, id="tables"),
+        pytest.param(False, 1, id="no tables"),
+        pytest.param(False, 2, id="no tables, threads", marks=pytest.mark.slow),  # threads wait for each other
+    ],
+)
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("fit_intercept", [True, False], ids=["intercept", "no intercept"])
+@pytest.mark.parametrize("mode", ["corrective", "forward"])
+@pytest.mark.parametrize("penalty", PENALTIES, ids=repr)
+def test_rounds_are_those_of_plain_numpy_bit_for_bit(
+    penalty, mode, fit_intercept, shape, tables, n_threads, monkeypatch
+):
+    monkeypatch.setattr(quadboost.moments.gram, "TABLE_PAYS", 0 if tables else 1e9)
+    monkeypatch.setattr(quadboost.common.threads, "STEPS_FOR_THREADS", 0)
+    X, y, stumps, _ = table_of(shape)
     codes = stumps.code(X, 2)
     for f, cuts in enumerate(stumps.cuts):  # the plain way to code
         plain = np.where(np.isnan(X[:, f]), len(cuts) + 1, np.searchsorted(cuts, X[:, f], side="left"))
         np.testing.assert_array_equal(codes[:, f], plain)
-    moments = column_moments(stumps, codes, y, n_threads=2)
-    assert moments.n_voters > 256 or shape in (discrete,), "more than one block of voters"
+    moments = column_moments(stumps, codes, y, n_threads=n_threads)
+    assert moments.n_voters > 256 or shape == "discrete", "more than one block of voters"
     found = run_rounds(moments, penalty, Schedule(max_rounds=N_ROUNDS, tol=0.0), mode=mode, fit_intercept=fit_intercept)
-    weight, history = plain_rounds(
-        voter_matrix(X, *stumps.describe(np.arange(stumps.n_voters)), {}),
-        y,
-        penalty,
-        mode=mode,
-        fit_intercept=fit_intercept,
-        max_rounds=found.n_rounds,
-    )
+    weight, history = known_rounds(shape, penalty, mode, fit_intercept, found.n_rounds)
     assert found.n_rounds > 50
     for i, name in enumerate(("voter", "edge", "weight", "risk", "objective")):
         np.testing.assert_array_equal(found.history[name], history[:, i])
     np.testing.assert_array_equal(found.weight, weight)
+
+
+def test_so_they_are_with_threads_and_without_tables(monkeypatch):
+    """One of the slow cases, in every run."""
+    test_rounds_are_those_of_plain_numpy_bit_for_bit(
+        L1(0.003), "corrective", True, "with_missing", False, 2, monkeypatch
+    )

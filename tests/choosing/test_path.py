@@ -143,32 +143,3 @@ def test_a_path_shows_its_steps(capfd):
 def test_what_makes_no_sense_is_refused(change, message):
     with pytest.raises(ValueError, match=message):
         path_of(**{"penalty": "l1", **change})
-
-
-@each_penalty
-def test_pictures(penalty):
-    matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    path = path_of(penalty)
-    ax = path.plot()
-    assert len(ax.lines) == path.weight.shape[1]
-    assert ax.get_xlabel() == ("alpha_max" if penalty == "linf" else "reg_lambda")
-    strongest, weakest = ax.transData.transform([(path.strength[0], 0), (path.strength[-1], 0)])[:, 0]
-    assert strongest < weakest
-    for feature in (0, 4):
-        assert 2 <= len(path.plot(feature).lines) <= 8
-    given = pyplot.figure().add_subplot()
-    assert path.plot(ax=given) is given
-    with pytest.raises(ValueError, match="feature='size': these features have no names; give a number"):
-        path.plot("size")
-    with pytest.raises(ValueError, match="feature=99 must be a number from 0 to"):
-        path.plot(99)
-    pyplot.close("all")
-
-
-def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match=r"pip install 'quadboost\[plots\]'"):
-        path_of("l1", strengths=2).plot()

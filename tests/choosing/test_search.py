@@ -9,76 +9,44 @@ from dataclasses import replace
 import joblib
 import numpy as np
 import pytest
-from mixed_table import N_LEVELS, mixed_table, outputs, targets
-from sklearn.model_selection import GroupKFold, KFold, RepeatedKFold, ShuffleSplit, TimeSeriesSplit
+from mixed_table import outputs
+from sklearn.model_selection import GroupKFold, RepeatedKFold, ShuffleSplit, TimeSeriesSplit
+from some_folds import (
+    CANDIDATES,
+    EVERY_CANDIDATE,
+    LABELS,
+    REAL,
+    REPEATS,
+    ROUNDS,
+    WEIGHT,
+    M,
+    X,
+    folds_of,
+    splits_of,
+)
 
 from quadboost.boosting.penalties import make_penalty
 from quadboost.boosting.rounds import run_rounds
 from quadboost.boosting.schedule import Schedule
 from quadboost.choosing.folds import Folds, Split
 from quadboost.choosing.search import Candidate, Table, check_strengths, cross_validate, strengths_of
-from quadboost.data.rows import Rows
-from quadboost.fitting.training import Options
 from quadboost.moments.moments import column_moments
-
-M = 240
-X = mixed_table(M)
-LABELS = targets(X)
-REAL = LABELS + np.random.default_rng(2).normal(size=M)
-REPEATS = np.random.default_rng(3).integers(1, 4, size=M).astype(float)
-WEIGHT = np.random.default_rng(3).random(M) + 0.1
-CANDIDATES = {
-    None: [Candidate(None, np.nan)],
-    "l1": [Candidate("l1", lam) for lam in (0.5, 0.05, 0.01)],
-    "l2": [Candidate("l2", lam) for lam in (3.0, 0.1)],
-    "linf": [Candidate("linf", alpha) for alpha in (0.02, 0.2)],
-}
-EVERY_CANDIDATE = [candidate for own in CANDIDATES.values() for candidate in own]
-ROUNDS = np.array([1, 2, 5, 17, 40])
-
-
-def options(**changes) -> Options:
-    known = {
-        "penalty": None,
-        "reg_lambda": 0.0,
-        "alpha_max": 0.1,
-        "mode": "corrective",
-        "fit_intercept": True,
-        "thresholds": 12,
-        "spacing": "quantile",
-        "cache_bytes": 1 << 26,
-        "n_threads": 1,
-        "schedule": Schedule(max_rounds=40),
-    }
-    return Options(**known | changes)
-
-
-def splits_of(splitter, **given) -> list[Split]:
-    return [Split(*split) for split in splitter.split(X, LABELS, **given)]
-
-
-FIVE = splits_of(KFold(5, shuffle=True, random_state=0))
-
-
-def folds_of(y=LABELS, weight=None, splits=FIVE, per_fold=False, **changes) -> Folds:
-    rows = Rows(X, y.reshape(M, -1), weight)
-    return Folds(rows, splits, options(**changes), n_levels=N_LEVELS, thresholds_per_fold=per_fold)
 
 
 def naive(folds: Folds, candidates, rounds=ROUNDS) -> np.ndarray:
     """Refit every fold from its rows for every number of rounds; risks on the rows held out, from their scores."""
-    rows, given = folds.rows, folds.options
+    rows, given = folds.problem.rows, folds.options
 
     def part(values, numbers):
         return None if values is None else values[numbers]
 
-    H = outputs(folds.stumps, rows.X)
+    H = outputs(folds.voters, rows.X)
     table = []
     for candidate in candidates:
         for n in rounds.tolist():
             risks = []
             for train, held_out in folds.splits:
-                moments = column_moments(folds.stumps, folds.codes[train], rows.y[train], part(rows.weight, train))
+                moments = column_moments(folds.voters, folds.codes[train], rows.y[train], part(rows.weight, train))
                 own = []
                 for output in range(rows.y.shape[1]):
                     run = run_rounds(
@@ -147,37 +115,6 @@ def test_so_they_are_for_any_splits(splits, weight):
     assert_as_naive(folds_of(REAL, weight, splits), EVERY_CANDIDATE)
 
 
-@pytest.mark.parametrize(
-    ("weight", "copies", "dtype", "less_dtype"),
-    [
-        pytest.param(None, 1, np.int32, np.int16, id="counts, short ones held out"),
-        pytest.param(None, 800, np.int32, np.int32, id="counts"),
-        pytest.param(WEIGHT, 1, np.float64, np.float64, id="weights"),
-    ],
-)
-def test_columns_and_rounds_of_a_fold_are_those_of_its_rows_alone(weight, copies, dtype, less_dtype):
-    rows = Rows(np.tile(X, (copies, 1)), np.tile(REAL, copies)[:, None], weight)
-    splits = [Split(*split) for split in KFold(5).split(rows.X)]
-    folds = Folds(rows, splits, options(), n_levels=N_LEVELS)
-    fold, schedule = folds.make(2), folds.options.schedule
-
-    def alone(numbers):
-        own = None if weight is None else folds.rows.weight[numbers]
-        return column_moments(folds.stumps, folds.codes[numbers], rows.y[numbers], own)
-
-    for found, known in ((fold.train, alone(splits[2].train)), (fold.held_out, alone(splits[2].held_out))):
-        for voter in range(folds.stumps.n_voters):
-            np.testing.assert_array_equal(found.gram.column(voter), known.gram.column(voter))
-    assert fold.train.gram.source.dtype == dtype
-    assert fold.train.gram.less_dtype == fold.held_out.gram.source.dtype == less_dtype
-    for candidate in EVERY_CANDIDATE:
-        found, known = (
-            run_rounds(moments, candidate.make(), schedule, mode="corrective", fit_intercept=True)
-            for moments in (fold.train, alone(splits[2].train))
-        )
-        np.testing.assert_array_equal(found.weight, known.weight)
-
-
 def test_every_round_is_scored_where_none_are_named():
     folds = folds_of()
     every = cross_validate(folds, EVERY_CANDIDATE)
@@ -192,7 +129,7 @@ def test_every_round_is_scored_where_none_are_named():
 
 def test_a_judge_sees_the_ensemble_after_each_number_of_rounds():
     folds = folds_of(REAL, WEIGHT)
-    H = outputs(folds.stumps, X)
+    H = outputs(folds.voters, X)
 
     def risk(fold, runs):
         score = runs[0].intercept + H[fold.rows] @ runs[0].weight
@@ -234,20 +171,6 @@ def test_every_run_is_told():
     told = []
     cross_validate(folds_of(), EVERY_CANDIDATE, ROUNDS, tell=lambda: told.append(1))
     assert len(told) == 5 * len(EVERY_CANDIDATE)
-
-
-# --- thresholds ---------------------------------------------------------------------------------------------
-
-
-def test_thresholds_of_a_fold_can_be_kept_from_the_rows_held_out():
-    other = X.copy()
-    other[FIVE[0].held_out] = np.where(np.isnan(X[FIVE[0].held_out]), np.nan, -7.0)
-    kept = []
-    for values in (X, other):
-        folds = Folds(Rows(values, LABELS[:, None]), FIVE, options(), thresholds_per_fold=True)
-        kept.append(folds.make(0).stumps.cuts)
-    for own, changed in zip(*kept, strict=True):
-        np.testing.assert_array_equal(own, changed)
 
 
 # --- choosing -----------------------------------------------------------------------------------------------
@@ -374,31 +297,6 @@ def test_several_outputs_share_the_largest_strength():
 def test_strengths_that_make_no_sense_are_refused(given):
     with pytest.raises(ValueError, match="reg_lambda"):
         check_strengths("reg_lambda", given)
-
-
-def test_the_voters_of_the_reference_are_those_of_the_folds():
-    folds = folds_of()
-    H = outputs(folds.stumps, X)
-    feature, votes = folds.stumps.votes(3)
-    np.testing.assert_array_equal(votes[folds.codes[:, feature]], H[:, 3])
-
-
-def test_a_column_that_cannot_be_made_leaves_nobody_waiting(monkeypatch):
-    folds = folds_of()
-    shared = folds.make(0).train.gram.part.shared
-
-    def fail(*_):
-        raise MemoryError
-
-    with monkeypatch.context() as broken:
-        broken.setattr(shared.source, "make", fail)
-        with pytest.raises(MemoryError):
-            shared.find(3)
-    with monkeypatch.context() as broken:
-        broken.setattr(shared._room, "take", fail)
-        with pytest.raises(MemoryError):
-            shared.find(3)
-    np.testing.assert_array_equal(shared.source.whole(shared.find(3)), folds.total.gram.column(3))
 
 
 def test_joblib_in_any_mood_spreads_the_runs(monkeypatch):

@@ -76,7 +76,7 @@ def test_a_forked_process_does_not_wait_for_the_threads_of_its_parent(run_python
 FIT = """
 import numpy as np
 from quadboost import QuadBoostRegressor
-X = np.random.default_rng(0).integers(-500, 500, size=(300, 40)) / 64
+X = np.random.default_rng(0).integers(-500, 500, size=(300, 12)) / 64
 y = np.sin(X[:, 0]) + X[:, 1] / 8
 for options in ({}, {"reweight_every": 20, "reweight_sweeps": "solve"}, {"penalty": "l2"}):
     model = QuadBoostRegressor(**{"penalty": "l1", **options}, reg_lambda=0.001, max_rounds=200).fit(X, y)

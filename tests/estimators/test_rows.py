@@ -190,7 +190,7 @@ def threads_for_everything(monkeypatch):
     monkeypatch.setattr(quadboost.model.ensemble, "CELLS_FOR_THREADS", 0)
 
 
-@pytest.mark.parametrize("n_jobs", [2, 4, -1, None])
+@pytest.mark.parametrize("n_jobs", [2, 4, None])
 @each_fit
 def test_threads_change_no_bit(estimator, options, y, weight, n_jobs, threads_for_everything):
     known, model = (estimator(**{**OPTIONS, **options}, n_jobs=n).fit(X, y, sample_weight=weight) for n in (1, n_jobs))
@@ -235,7 +235,7 @@ def test_whatever_openmp_does_changes_no_bit(run_python):
 @pytest.mark.parametrize("penalty", [{"reg_lambda": 0.01}, {"penalty": "l2", "reg_lambda": 0.1, "mode": "forward"}])
 def test_missing_values_and_categories_are_voters_of_an_explicit_matrix(penalty, fit_intercept):
     model = QuadBoostRegressor(**{**OPTIONS, **penalty}, fit_intercept=fit_intercept).fit(X, REAL)
-    feature, kind, threshold = model._stumps.describe(np.arange(model._stumps.n_voters))
+    feature, kind, threshold = model._voters.describe(np.arange(model._voters.n_voters))
     assert set(feature[kind == MISSING]) == {2, 4, 5}
     assert set(feature[kind == LEVEL]) == {4}
     H = voter_matrix(X, feature, kind, threshold, CATEGORIES)
@@ -294,7 +294,7 @@ def test_categories_of_a_frame_are_found_and_of_each_level_a_voter():
         1: [[False], [True]],
         3: [["x"], ["y"]],
     }
-    feature, kind, level = model._stumps.describe(np.arange(model._stumps.n_voters))
+    feature, kind, level = model._voters.describe(np.arange(model._voters.n_voters))
     levels = [(f, int(t)) for f, k, t in zip(feature, kind, level, strict=True) if k == LEVEL]
     assert levels == [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0), (1, 1), (3, 0), (3, 1)]
     drawn = model.history_["feature"][0], model.history_["threshold"][0]

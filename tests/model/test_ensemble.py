@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
+from copy import deepcopy
+from tempfile import TemporaryDirectory
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,7 +15,7 @@ from hypothesis.extra.numpy import arrays
 from reference import LEVEL, MISSING, THRESHOLD, voter_matrix
 
 import quadboost.model.ensemble
-from quadboost import Ensemble
+from quadboost import Ensemble, load
 
 NAN = np.nan
 CUTS = [-1.0, 0.0, 0.5, 2.0]
@@ -223,3 +227,106 @@ def test_an_ensemble_needs_numpy_alone(run_python):
         "print({'sklearn', 'scipy', 'pandas', 'h5py', 'joblib'} & set(sys.modules))"
     )
     assert loaded.splitlines() == ["[1 0] <Ensemble: 1 voters on 1 features, 2 classes>", "set()"]
+
+
+# --- a model does not change ----------------------------------------------------------------------------------
+
+ARRAYS = ("feature", "threshold", "weight", "kind", "classes", "intercept")
+
+
+def three_classes():
+    arrays = {
+        "feature": np.array([0, 1], dtype=np.int32),
+        "threshold": np.array([0.5, 1.0]),
+        "weight": np.array([[1.0, 0.0, -1.0], [0.25, 0.5, 0.0]]),
+        "intercept": np.array([0.0, 0.25, 0.5]),
+        "kind": np.array([THRESHOLD, THRESHOLD], dtype=np.uint8),
+        "classes": np.array(["a", "b", "c"]),
+    }
+    return Ensemble(**arrays, n_features=2, info={"rows": 3}), arrays
+
+
+def through_a_file(ensemble):
+    with TemporaryDirectory() as folder:
+        ensemble.save(f"{folder}/model.h5")
+        return load(f"{folder}/model.h5")
+
+
+def pickled_beside_its_arrays(ensemble):
+    buffers = []
+    data = pickle.dumps(ensemble, protocol=5, buffer_callback=buffers.append)
+    return pickle.loads(data, buffers=[bytearray(buffer) for buffer in buffers])
+
+
+WAYS = {
+    "new": lambda ensemble: ensemble,
+    "pickled": lambda ensemble: pickle.loads(pickle.dumps(ensemble)),
+    "pickled beside its arrays": pickled_beside_its_arrays,
+    "copied": deepcopy,
+    "replaced": lambda ensemble: ensemble.replace(info={}),
+    "loaded": through_a_file,
+}
+each_way = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
+
+
+@each_way
+def test_arrays_cannot_be_written_to(way):
+    ensemble = way(three_classes()[0])
+    for name in ARRAYS:
+        array = getattr(ensemble, name)
+        assert not array.flags.writeable, name
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = array[-1]
+
+
+@each_way
+def test_attributes_cannot_be_set(way):
+    ensemble = way(three_classes()[0])
+    for name in (*ARRAYS, "schema", "info", "n_features", "_steps", "anything"):
+        with pytest.raises(AttributeError, match=rf"an Ensemble does not change, and {name} cannot be set"):
+            setattr(ensemble, name, None)
+
+
+def test_the_arrays_of_the_caller_stay_his_own():
+    ensemble, arrays = three_classes()
+    X = np.array([[0.0, 2.0], [1.0, 0.0]])
+    known = ensemble.decision_function(X)
+    again, arrays = three_classes()
+    for array in arrays.values():
+        assert array.flags.writeable
+        array[:] = array[::-1].copy()
+    np.testing.assert_array_equal(again.decision_function(X), known)
+    np.testing.assert_array_equal(again.predict(X), ensemble.predict(X))
+
+
+@each_way
+def test_a_copy_scores_as_the_model_does(way):
+    ensemble, _ = three_classes()
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    known = ensemble.decision_function(X)  # what is kept for scoring must not be in the way
+    np.testing.assert_array_equal(way(ensemble).decision_function(X), known)
+
+
+def test_replace_changes_what_is_named_and_nothing_else():
+    ensemble, _ = three_classes()
+    other = ensemble.replace(feature_names=["p", "q"], info={"new": 1})
+    assert (other.feature_names, other.info) == (("p", "q"), {"new": 1})
+    assert (ensemble.feature_names, ensemble.info) == (None, {"rows": 3})
+    for name in ARRAYS:
+        np.testing.assert_array_equal(getattr(other, name), getattr(ensemble, name))
+    with pytest.raises(ValueError, match="1 feature_names for 2 features"):
+        ensemble.replace(feature_names=["p"])
+    with pytest.raises(TypeError, match="rounds"):
+        ensemble.replace(rounds=3)
+
+
+def test_scores_labels_and_probabilities_in_steps_are_those_at_once():
+    ensemble, _ = three_classes()
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 2)))
+    scores = ensemble.score_matrix(ensemble.matrix_of(X))
+    np.testing.assert_array_equal(scores, ensemble.decision_function(X))
+    np.testing.assert_array_equal(scores, ensemble.scores_of(X))
+    np.testing.assert_array_equal(ensemble.labels_of(scores), ensemble.predict(X))
+    np.testing.assert_array_equal(ensemble.probabilities_of(scores), ensemble.predict_proba(X))
+    with pytest.raises(ValueError, match="my model is expecting 2 features"):
+        ensemble.scores_of(np.zeros((3, 5)), owner="my model")

@@ -2,42 +2,22 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from mixed_table import N_LEVELS, mixed_table, outputs, targets
+from moments_of_parts import TARGETS, WEIGHTS, PartedTable, assert_same_bits
 
 from quadboost import Moments, boost, moments_from_matrix
 from quadboost.moments.moments import column_moments
 from quadboost.voters.thresholds import candidate_voters
 
-SUMS = ("total_weight", "voter_sum", "voter_square", "target_sum", "target_square", "product_sum")
-
-
-def assert_same_bits(found, known):
-    for name in SUMS:
-        np.testing.assert_array_equal(getattr(found, name), getattr(known, name), err_msg=name)
-    for voter in range(known.n_voters):
-        np.testing.assert_array_equal(found.gram.column(voter), known.gram.column(voter))
-
-
-def assert_close(found, known):
-    for name in SUMS:
-        np.testing.assert_allclose(getattr(found, name), getattr(known, name), rtol=1e-12, atol=1e-10, err_msg=name)
-    for voter in range(known.n_voters):
-        np.testing.assert_allclose(found.gram.column(voter), known.gram.column(voter), rtol=1e-12, atol=1e-10)
-
-
-def whole_and_parts(y_of, weight=None, thresholds=9):
-    """Moments of a table and of three parts of it, with the voters of the whole."""
-    X = mixed_table(300)
-    y = y_of(X)
-    stumps = candidate_voters(X, weight, thresholds=thresholds, n_levels=N_LEVELS)
-
-    def moments(rows):
-        return column_moments(stumps, stumps.code(X[rows]), y[rows], None if weight is None else weight[rows])
-
-    parts = [slice(0, 70), slice(70, 71), slice(71, 300)]
-    return moments(slice(None)), [moments(rows) for rows in parts]
+each_target = pytest.mark.parametrize("target", TARGETS)
+each_weight = pytest.mark.parametrize("weight", WEIGHTS)
+RUN = {"penalty": "l1", "reg_lambda": 0.01, "fit_intercept": True, "reweight_every": 5, "max_rounds": 60}
 
 
 def two_targets(X):
@@ -48,42 +28,180 @@ def real_targets(X):
     return np.random.default_rng(5).normal(size=len(X))
 
 
-@pytest.mark.parametrize("thresholds", [9, "all"])
-@pytest.mark.parametrize("y_of", [targets, two_targets])
-def test_parts_add_up_to_the_whole_exactly(y_of, thresholds):
-    whole, (a, b, c) = whole_and_parts(y_of, thresholds=thresholds)
-    assert_same_bits(a + b + c, whole)
-    assert_same_bits(c + (a + b), whole)
+# --- parts --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("thresholds", [9, "all"])
-@pytest.mark.parametrize("y_of", [targets, two_targets])
-def test_the_whole_minus_a_part_is_the_rest_exactly(y_of, thresholds):
-    whole, (a, b, c) = whole_and_parts(y_of, thresholds=thresholds)
+@pytest.mark.parametrize("seed", range(3))
+@each_weight
+@each_target
+def test_parts_add_up_to_the_whole_exactly(target, weight, seed):
+    table = PartedTable.random(target, weight, seed=seed, thresholds=5 + 4 * seed)
+    whole, scales = table.moments(), table.scales()
+    parts = [table.moments(rows, scales=scales) for rows in table.parts]
+    assert_same_bits(sum(parts), whole)
+    order = np.random.default_rng(seed).permutation(len(parts))
+    moved = [pickle.loads(pickle.dumps(parts[i])) for i in order]
+    assert_same_bits(sum(moved[1:], moved[0]), whole)
+    assert_same_bits(copy.deepcopy(parts[2] + parts[0] + (parts[3] + parts[1])), whole)
+
+
+@each_weight
+@each_target
+def test_the_whole_minus_a_part_is_the_rest_exactly(target, weight):
+    table = PartedTable.random(target, weight, seed=7)
+    scales = table.scales()
+    whole = table.moments(scales=scales)
+    a, b, c, empty = (table.moments(rows, scales=scales) for rows in table.parts)
+    rest = np.setdiff1d(np.arange(300), table.parts[2])
     assert_same_bits(whole - c, a + b)
+    assert_same_bits(whole - c, table.moments(rest, scales=scales))
     assert_same_bits(whole - a - b, c)
+    assert_same_bits(whole - c + c - empty, whole)
 
 
-@pytest.mark.parametrize("weight", [None, np.random.default_rng(3).uniform(0.1, 3, size=300)], ids=["real", "weighted"])
-def test_real_targets_and_weights_add_and_subtract_up_to_rounding(weight):
-    whole, (a, b, c) = whole_and_parts(real_targets, weight)
-    assert_close(a + b + c, whole)
-    assert_close(whole - c, a + b)
+@each_weight
+@each_target
+def test_a_fit_on_the_sum_of_parts_is_the_fit_on_the_whole_bit_for_bit(target, weight):
+    table = PartedTable.random(target, weight, seed=3)
+    scales = table.scales()
+    whole = table.moments()
+    a, b, c, empty = (table.moments(rows, scales=scales) for rows in table.parts)
+    for output in range(whole.n_outputs):
+        known = boost(whole, output=output, **RUN)
+        assert known.n_rounds > 20
+        summed = empty + c + a + b
+        for moments in (summed, summed - b + b, pickle.loads(pickle.dumps(summed)), copy.deepcopy(summed)):
+            found = boost(moments, output=output, **RUN)
+            np.testing.assert_array_equal(found.weight, known.weight)
+            assert found.intercept == known.intercept
 
 
-def test_a_fit_on_the_sum_of_parts_is_the_fit_on_the_whole_bit_for_bit():
-    whole, (a, b, c) = whole_and_parts(targets)
-    options = {
-        "penalty": "l1",
-        "reg_lambda": 0.01,
-        "fit_intercept": True,
-        "reweight_every": 5,
-        "max_rounds": 500,
-    }
-    known = boost(whole, **options)
-    assert known.n_rounds > 20
-    for moments in (a + b + c, whole - b + b):
-        np.testing.assert_array_equal(boost(moments, **options).weight, known.weight)
+@pytest.mark.parametrize("n_parts", [60, pytest.param(1_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("target", "weight"), [("labels", "no weights"), ("far", "tiny")])
+def test_very_many_parts_add_up_in_any_order(target, weight, n_parts):
+    table = PartedTable.random(target, weight, m=1_500, n_parts=n_parts, seed=1)
+    assert len(table.parts) == n_parts
+    whole, scales = table.moments(), table.scales()
+    parts = [table.moments(rows, scales=scales) for rows in table.parts]
+    for order in (np.arange(n_parts), np.random.default_rng(0).permutation(n_parts)):
+        found = sum(parts[i] for i in order)
+        assert_same_bits(found, whole)
+        np.testing.assert_array_equal(boost(found, **RUN).weight, boost(whole, **RUN).weight)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_labels_add_up_without_agreed_scales(seed):
+    table = PartedTable.random("labels", "no weights", seed=seed)
+    with_both = [np.concatenate(table.parts[:2]), table.parts[2]]
+    whole = table.moments()
+    parts = [table.moments(rows) for rows in with_both]
+    assert_same_bits(parts[0] + parts[1], whole)
+    assert_same_bits(whole - parts[1], parts[0])
+
+
+@pytest.mark.xfail(strict=True, reason="the labels of one class are a target far from zero, with an origin of its own")
+@pytest.mark.parametrize("seed", range(3))
+def test_labels_of_one_class_add_up_without_agreed_scales(seed):
+    table = PartedTable.random("labels", "no weights", seed=seed)
+    whole = table.moments()
+    one_class, b, c, _ = (table.moments(rows) if len(rows) else None for rows in table.parts)
+    assert_same_bits(one_class + b + c, whole)
+    assert_same_bits(whole - one_class, b + c)
+
+
+@pytest.mark.xfail(strict=True, reason="the mean of no rows is 0 / 0, with a warning")
+def test_no_rows_add_nothing_without_agreed_scales():
+    table = PartedTable.random("labels", "no weights")
+    whole = table.moments()
+    assert_same_bits(whole + table.moments(slice(0)), whole)
+
+
+@pytest.mark.parametrize("sign", ["+", "-"])
+@pytest.mark.parametrize(("target", "weight"), [("real", "no weights"), ("far", "no weights"), ("labels", "real")])
+def test_real_targets_and_weights_that_agreed_on_nothing_are_refused(target, weight, sign):
+    table = PartedTable.random(target, weight)
+    whole = table.moments()
+    a, b = table.moments(table.parts[1]), table.moments(table.parts[2])
+    with pytest.raises(ValueError, match=r"different scales.* make them with the same scales, Scales.agree\(parts\)"):
+        a + b if sign == "+" else whole - a
+
+
+@pytest.mark.xfail(strict=True, reason="every addition halves the memory for columns: after thirty there is none")
+def test_a_sum_of_many_parts_has_the_memory_of_one():
+    table = PartedTable.random("labels", "no weights", n_parts=40)
+    parts = [table.moments(rows, scales=table.scales(), cache_bytes=1 << 20) for rows in table.parts]
+    summed = sum(parts)
+    assert summed.gram.cache_bytes + summed.gram.source.cache_bytes >= parts[0].gram.cache_bytes // 2
+
+
+# --- copies, processes and threads --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("used", [False, True], ids=["fresh", "boosted"])
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda own: pickle.loads(pickle.dumps(own))])
+@each_target
+def test_copies_are_the_same_bits(target, copied, used):
+    moments = PartedTable.random(target, "real").moments()
+    if used:
+        boost(moments, **RUN)
+    assert_same_bits(copied(moments), moments)
+    assert copied(moments).fingerprint == moments.fingerprint
+    np.testing.assert_array_equal(boost(copied(moments), **RUN).weight, boost(moments, **RUN).weight)
+
+
+IN_ANOTHER_PROCESS = """
+import pickle
+from quadboost import boost
+with open("moments.pickle", "rb") as file:
+    moments, options = pickle.load(file)
+found = [boost(own, **options).weight for own in moments]
+with open("weights.pickle", "wb") as file:
+    pickle.dump(found, file)
+"""
+
+
+def test_moments_that_were_boosted_work_in_another_process(run_python, tmp_path):
+    table = PartedTable.random("far", "real")
+    scales = table.scales()
+    whole = table.moments()
+    parts = [table.moments(rows, scales=scales) for rows in table.parts]
+    H = np.random.default_rng(0).normal(size=(50, 20))
+    moments = [whole, sum(parts), moments_from_matrix(H, H[:, 0] ** 2)]
+    known = [boost(own, **RUN).weight for own in moments]
+    (tmp_path / "moments.pickle").write_bytes(pickle.dumps((moments, RUN)))
+    run_python(IN_ANOTHER_PROCESS)
+    found = pickle.loads((tmp_path / "weights.pickle").read_bytes())
+    for own, other in zip(found, known, strict=True):
+        np.testing.assert_array_equal(own, other)
+
+
+@pytest.mark.parametrize("cache_bytes", [1, 20_000, 1 << 26])
+@pytest.mark.parametrize("kind", ["rows", "sum of parts", "difference", "matrix"])
+@each_weight
+def test_threads_on_the_same_moments_get_the_weights_that_one_thread_gets(kind, weight, cache_bytes):
+    table = PartedTable.random("real", weight)
+    scales = table.scales()
+    moments = table.moments(scales=scales, cache_bytes=cache_bytes)
+    if kind == "sum of parts":
+        moments = sum(table.moments(rows, scales=scales, cache_bytes=cache_bytes) for rows in table.parts)
+    elif kind == "difference":
+        moments = moments - table.moments(table.parts[1], scales=scales, cache_bytes=cache_bytes)
+    elif kind == "matrix":
+        H = outputs(table.voters, table.X)
+        moments = moments_from_matrix(H, table.y, table.weight, cache_bytes=cache_bytes)
+    strengths = np.geomspace(0.3, 0.001, 16)
+
+    def weights(strength):
+        return boost(moments, "l1", reg_lambda=strength, fit_intercept=True, max_rounds=60).weight
+
+    known = [weights(strength) for strength in strengths]
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(weights, strengths))
+    for own, other in zip(found, known, strict=True):
+        np.testing.assert_array_equal(own, other)
+
+
+# --- what moments are ---------------------------------------------------------------------------------------
 
 
 def test_sums_do_not_depend_on_the_order_of_rows():

@@ -1,18 +1,15 @@
-"""Candidate voters of every feature, and rows coded by them."""
+"""Which candidate voters the features of a table have."""
 
 from __future__ import annotations
-
-import tracemalloc
 
 import numpy as np
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from mixed_table import N_LEVELS, mixed_table, outputs
+from mixed_table import N_LEVELS, mixed_table
 from reference import LEVEL, MISSING, all_stumps
 
-from quadboost.voters.columns import Voters
 from quadboost.voters.thresholds import candidate_voters
 
 NAN = np.nan
@@ -25,12 +22,6 @@ def column(*values):
 
 def cuts_of(X, **options):
     return candidate_voters(X, **options).cuts[0]
-
-
-def stumps_with(*cuts):
-    """Voters of real features with the given cuts."""
-    zeros = np.zeros(len(cuts), dtype=np.uint8)
-    return Voters([np.asarray(own, dtype=float) for own in cuts], is_level=zeros, has_missing=zeros)
 
 
 # --- which voters there are ---------------------------------------------------------------------------------
@@ -59,15 +50,6 @@ def test_a_constant_with_missing_values_has_the_missing_voter_alone(n_levels):
     X = column(0, NAN, 0, 0)
     stumps = candidate_voters(X, n_levels=None if n_levels is None else {0: n_levels})
     assert [part.tolist() for part in stumps.describe(np.arange(stumps.n_voters))] == [[0], [MISSING], [0.0]]
-
-
-@pytest.mark.parametrize("voter", range(12))
-def test_votes_by_bin_are_the_voters_outputs(voter):
-    X = mixed_table(40)
-    stumps = candidate_voters(X, thresholds=2, n_levels=N_LEVELS)
-    assert stumps.n_voters > voter
-    feature, votes = stumps.votes(voter)
-    np.testing.assert_array_equal(votes[stumps.code(X)[:, feature]], outputs(stumps, X)[:, voter])
 
 
 # --- thresholds ---------------------------------------------------------------------------------------------
@@ -99,7 +81,7 @@ def test_fewer_rows_than_thresholds():
     k=st.integers(1, 6) | st.just("all"),
     spacing=st.sampled_from(["quantile", "uniform"]),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_an_integer_weight_is_a_repetition_for_the_thresholds(values, data, k, spacing):
     count = data.draw(arrays(int, len(values), elements=st.sampled_from([1, 2, 3, 50, 1_000])))
     weighted = candidate_voters(values[:, None], count.astype(float), thresholds=k, spacing=spacing)
@@ -123,7 +105,7 @@ def test_an_integer_weight_is_a_repetition_for_the_quantiles_of_many_values(seed
     order=st.permutations(range(30)),
     k=st.integers(1, 12),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_the_order_of_rows_does_not_change_a_threshold(values, weight, order, k):
     found = cuts_of(values[order, None], weight=weight[order], thresholds=k)
     np.testing.assert_array_equal(found, cuts_of(values[:, None], weight=weight, thresholds=k))
@@ -181,128 +163,6 @@ def test_threads_choose_the_same_voters(n_threads):
     for own, other in zip(found.cuts, known.cuts, strict=True):
         np.testing.assert_array_equal(own, other)
     np.testing.assert_array_equal(found.has_missing, known.has_missing)
-
-
-# --- codes --------------------------------------------------------------------------------------------------
-
-
-def known_codes(stumps, X):
-    """The number of cuts below each value, and one more than all for a missing one."""
-    columns = zip(stumps.cuts, np.asarray(X, dtype=np.float64).T, strict=True)
-    return np.column_stack([np.where(np.isnan(x), len(cuts) + 1, np.searchsorted(cuts, x)) for cuts, x in columns])
-
-
-numbers = st.floats(allow_nan=False, allow_infinity=False)
-
-
-@given(
-    cuts=st.lists(st.lists(numbers | st.integers(-3, 3).map(float), max_size=40, unique=True), min_size=1, max_size=3),
-    data=st.data(),
-)
-@settings(max_examples=300, deadline=None)
-@example(cuts=[[-LARGEST, 0.0, LARGEST]], data=None)
-@example(cuts=[[0.0, 5e-324, 1e-323]], data=None)
-@example(cuts=[[-1.0, 0.0, 1e300]], data=None)
-def test_a_code_is_the_number_of_cuts_below_the_value(cuts, data):
-    cuts = [np.sort(own) for own in cuts]
-    edges = np.concatenate([*cuts, [0.0, -np.inf, np.inf, NAN]])
-    with np.errstate(over="ignore"):
-        edges = np.concatenate([edges, np.nextafter(edges, np.inf), np.nextafter(edges, -np.inf)])
-    more = [] if data is None else data.draw(st.lists(st.floats(), max_size=20))
-    X = np.repeat(np.append(edges, more)[:, None], len(cuts), axis=1)
-    stumps = stumps_with(*cuts)
-    np.testing.assert_array_equal(stumps.code(X), known_codes(stumps, X))
-
-
-def test_codes_of_many_cuts_in_clusters():
-    rng = np.random.default_rng(0)
-    cuts = np.unique(np.concatenate([rng.normal(size=500) * 1e-9, rng.normal(size=500), rng.normal(size=20) * 1e9]))
-    X = np.concatenate([cuts, rng.normal(size=1_000) * 1e-9, rng.normal(size=1_000)])[:, None]
-    stumps = stumps_with(cuts)
-    np.testing.assert_array_equal(stumps.code(X), known_codes(stumps, X))
-
-
-LAYOUTS = {
-    "rows": np.ascontiguousarray,
-    "columns": np.asfortranarray,
-    "every other row": lambda X: np.repeat(X, 2, axis=0)[::2],
-    "backwards": lambda X: X[::-1, ::-1].copy()[::-1, ::-1],
-    "part of a wider table": lambda X: np.hstack([X, X, X])[:, X.shape[1] : 2 * X.shape[1]],
-    "read-only": lambda X: np.frombuffer(X.tobytes(), dtype=X.dtype).reshape(X.shape),
-    "not aligned": lambda X: np.frombuffer(b"\0" + X.tobytes(), dtype=X.dtype, offset=1).reshape(X.shape),
-}
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS.keys())
-def test_any_layout_of_x_gives_the_same_codes(layout, dtype):
-    X = mixed_table(2_000).astype(dtype)
-    stumps = candidate_voters(X, n_levels=N_LEVELS)
-    known = stumps.code(X)
-    Z = layout(X)
-    np.testing.assert_array_equal(candidate_voters(Z, n_levels=N_LEVELS).cuts[0], stumps.cuts[0])
-    for n_threads in (1, 4):
-        np.testing.assert_array_equal(stumps.code(Z, n_threads), known)
-
-
-@pytest.mark.parametrize("layout", [np.ascontiguousarray, np.asfortranarray, lambda X: X[::2, ::-1]])
-def test_no_layout_is_copied(layout):
-    X = layout(np.random.default_rng(0).normal(size=(40_000, 20)))
-    stumps = candidate_voters(X, thresholds=10)
-    tracemalloc.start()
-    codes = stumps.code(X)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < codes.nbytes + X.nbytes / 10
-
-
-def wide_column(n_distinct, missing):
-    values = np.arange(n_distinct, dtype=float)
-    return np.append(values, NAN)[:, None] if missing else values[:, None]
-
-
-@pytest.mark.parametrize(
-    ("thresholds", "n_distinct", "missing", "dtype"),
-    [
-        (254, 10_000, False, np.uint8),
-        (254, 10_000, True, np.uint8),
-        (255, 10_000, False, np.uint8),
-        (255, 10_000, True, np.uint8),
-        (255, 256, False, np.uint8),
-        (255, 256, True, np.uint8),
-        (255, 255, True, np.uint8),
-        (256, 10_000, False, np.uint16),
-        ("all", 256, False, np.uint8),
-        ("all", 255, True, np.uint8),
-        ("all", 256, True, np.uint16),
-        ("all", 1 << 16, False, np.uint16),
-        ("all", (1 << 16) - 1, True, np.uint16),
-        ("all", 1 << 16, True, np.uint32),
-        ("all", (1 << 16) + 1, False, np.uint32),
-    ],
-)
-def test_codes_take_one_byte_up_to_255_thresholds_and_no_more_than_they_need(thresholds, n_distinct, missing, dtype):
-    X = wide_column(n_distinct, missing)
-    stumps = candidate_voters(X, thresholds=thresholds)
-    codes = stumps.code(X)
-    assert codes.dtype == dtype
-    np.testing.assert_array_equal(codes, known_codes(stumps, X))
-
-
-def test_values_missing_for_the_first_time_have_a_code_however_many_thresholds_there_are():
-    X = wide_column(256, missing=False)
-    stumps = candidate_voters(X, thresholds=255)
-    later = column(NAN, -5, 1e9)
-    np.testing.assert_array_equal(stumps.code(later)[:, 0], [256, 0, 255])
-    # A missing value of a narrower feature needs no wider codes.
-    two = candidate_voters(np.column_stack([X, np.arange(256) % 3]), thresholds=255)
-    assert two.code(np.array([[5.0, NAN]])).dtype == np.uint8
-
-
-def test_evenly_spaced_thresholds_and_missing_values_share_codes_correctly():
-    X = wide_column(10_000, missing=True)
-    stumps = candidate_voters(X, thresholds=255, spacing="uniform")
-    np.testing.assert_array_equal(stumps.code(X), known_codes(stumps, X))
 
 
 # --- what is refused ----------------------------------------------------------------------------------------

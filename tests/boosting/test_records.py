@@ -1,0 +1,87 @@
+"""A trace gives the weights after any round, as a replay of every change does."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from quadboost.boosting.records import Sweep, Trace
+
+N_VOTERS = 8
+
+
+def random_trace(seed):
+    """Rounds that draw voters again, with none, one or several sweeps after a round, also after the last."""
+    rng = np.random.default_rng(seed)
+    n_rounds = int(rng.integers(0, 30))
+    after = np.sort(rng.integers(1, n_rounds + 1, size=rng.integers(0, 8))) if n_rounds else []
+
+    def sweep(round):
+        voter = np.sort(rng.choice(N_VOTERS, size=rng.integers(0, N_VOTERS), replace=False))
+        return Sweep(int(round), voter, rng.normal(size=len(voter)))
+
+    return Trace(
+        voter=rng.integers(0, N_VOTERS, size=n_rounds),
+        total=rng.normal(size=n_rounds),
+        sweeps=[sweep(round) for round in after],
+        first_intercept=0.5,
+        centre={3: 0.25, 5: -1.0},
+        first_weight=rng.normal(size=N_VOTERS) if seed % 2 else None,
+    )
+
+
+def changes_of(trace, round):
+    """Every change of a round, in order."""
+    yield trace.voter[round - 1], trace.total[round - 1]
+    for sweep in trace.sweeps:
+        if sweep.round == round:
+            yield from zip(sweep.voter, sweep.total, strict=True)
+
+
+def replayed(trace):
+    """The weights before the first round and after each."""
+    weight = np.zeros(N_VOTERS) if trace.first_weight is None else trace.first_weight.copy()
+    stages = [weight.copy()]
+    for round in range(1, len(trace.voter) + 1):
+        for voter, total in changes_of(trace, round):
+            weight[voter] = total
+        stages.append(weight.copy())
+    return stages
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_weights_after_every_round_are_those_of_a_replay(seed):
+    trace = random_trace(seed)
+    for round, weight in enumerate(replayed(trace)):
+        np.testing.assert_array_equal(trace.weights_at(round, N_VOTERS), weight)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_changes_of_a_round_are_its_voter_and_then_its_sweeps(seed):
+    trace = random_trace(seed)
+    for round in range(1, len(trace.voter) + 1):
+        found = list(zip(*trace.updates(round), strict=True))
+        assert found == list(changes_of(trace, round))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_all_changes_are_those_of_every_round(seed):
+    trace = random_trace(seed)
+    voter, total, end = trace.all_updates()
+    first = 0
+    for round, last in enumerate(end.tolist(), start=1):
+        found = list(zip(voter[first:last], total[first:last], strict=True))
+        assert found == list(changes_of(trace, round))
+        first = last
+    assert first == len(voter) == len(total)
+
+
+def test_the_weights_that_a_run_began_with_are_not_changed():
+    trace = random_trace(1)
+    before = trace.first_weight.copy()
+    trace.weights_at(len(trace.voter), N_VOTERS)[:] = 7.0
+    np.testing.assert_array_equal(trace.first_weight, before)
+
+
+def test_centres_of_voters_that_were_never_drawn_are_zero():
+    np.testing.assert_array_equal(random_trace(0).centres(7), [0, 0, 0, 0.25, 0, -1, 0])

@@ -1,0 +1,37 @@
+"""What quadboost-predict --describe tells of a model."""
+
+import re
+
+import numpy as np
+import pytest
+
+import quadboost
+
+pytest.importorskip("pyarrow")
+
+
+def test_describe_tells_what_a_model_is(model, run):
+    out = run("predict", "model.h5", "--describe").ok()
+    assert out.startswith(f"model.h5: classification, 2 classes, {len(model.feature)} voters on ")
+    strongest = model.feature_names[int(np.argmax(model.info["feature_importances"]))]
+    assert re.search(rf"strongest features .*\n +\d+\.\d% +\d+  {strongest}\n", out)
+    for pattern in ("penalty +l1", "rows +400", "target +label", "error +0", "max_rounds +\\d+", "voters +"):
+        assert re.search(rf"^  {pattern}", out, re.MULTILINE), pattern
+
+
+def test_describe_believes_nothing(run, tmp_path):
+    ensemble = quadboost.Ensemble(
+        np.array([0, 1]), np.array([0.5, 1.5]), np.array([1.0, -3.0]), 0.0, n_features=2,
+        feature_names=["plain", "\x1b[2Jclear"],
+        info={"feature_importances": "none", "parameters": [1], "outputs": {"a": {"b": None}}, "\x07": "bell\x07\n"},
+    )  # fmt: skip
+    ensemble.save(tmp_path / "m.h5")
+    out = run("predict", "m.h5", "--describe").ok()
+    assert out.startswith("m.h5: regression, 2 voters on 2 of 2 features\n")
+    assert all(line.isprintable() for line in out.splitlines())
+    assert out.index("75.0%") < out.index("25.0%")
+
+
+def test_describe_a_model_of_nothing(run, tmp_path):
+    quadboost.Ensemble([], [], np.array([]), 1.5, n_features=3).save(tmp_path / "m.h5")
+    assert run("predict", "m.h5", "--describe").ok().startswith("m.h5: regression, 0 voters on 0 of 3 features\n")

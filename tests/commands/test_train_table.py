@@ -1,0 +1,182 @@
+"""How a table is read for training."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from command_line import features, people, read_csv, write_table
+
+import quadboost
+
+pytest.importorskip("pyarrow")
+
+
+@pytest.mark.parametrize(
+    ("targets", "more", "task"),
+    [
+        (["a", "b"], [], "classification"),
+        (["true", "false"], [], "classification"),
+        (["0", "1"], [], "classification"),
+        (["1.0", "2.0"], [], "classification"),
+        (range(20), [], "classification"),
+        (range(21), [], "regression"),
+        (["0.5", "1"], [], "regression"),
+        (["0", "1"], ["--task", "regression"], "regression"),
+        (["true", "false"], ["--task", "regression"], "regression"),
+        (range(30), ["--task", "classification"], "classification"),
+    ],
+)
+def test_the_target_chooses_the_task_unless_told_otherwise(targets, more, task, run, tmp_path):
+    rows = [f"{i % 7},{target}\n" for i, target in enumerate([*targets] * 10)]
+    (tmp_path / "t.csv").write_text("x,y\n" + "".join(rows))
+    out = run("train", "t.csv", "--target", "y", "-o", "m.h5", "--max-rounds", 3, "--json", "j", *more).ok()
+    assert out.startswith(f"{task} of 'y': ")
+    assert json.loads(Path("j").read_text())["task"] == task
+    assert (quadboost.load("m.h5").classes is None) == (task == "regression")
+
+
+def test_rows_without_a_target_are_left_out(table, run, tmp_path):
+    frame = people()
+    frame.loc[:9, "label"] = None
+    write_table(frame, tmp_path / "t.csv")
+    write_table(frame.iloc[10:], tmp_path / "rest.csv")
+    out = run("train", "t.csv", "--target", "label", "--drop", "income", "-o", "m.h5", "--json", "j").ok()
+    assert "10 rows without a target are left out\n" in out
+    summary = json.loads(Path("j").read_text())
+    assert (summary["rows"], summary["rows_left_out"]) == (390, 10)
+    run("train", "rest.csv", "--target", "label", "--drop", "income", "-o", "rest.h5").ok()
+    assert quadboost.load("m.h5").weight.tolist() == quadboost.load("rest.h5").weight.tolist()
+
+
+def test_a_validation_table_is_read_as_the_training_table(run, tmp_path):
+    (tmp_path / "t.csv").write_text("x,c,y\n" + "1,a,no\n2,7,yes\n3,7,yes\n4,a,no\n" * 20)
+    (tmp_path / "v.csv").write_text("y,c,x\n" + "yes,7,2.5\nyes,7,3\n" * 5)  # its c alone would be numbers
+    out = run("train", "t.csv", "--target", "y", "--validation", "v.csv", "-o", "m.h5", "--json", "j").ok()
+    summary = json.loads(Path("j").read_text())
+    assert (summary["validation_rows"], summary["validation_error"]) == (10, 0.0)
+    assert summary["validation_risk"] < 0.1
+    assert "rows      80, validation 10\n" in out
+    assert re.search(r"error +training 0, validation 0\n", out)
+
+
+def test_weights_count_as_repetitions(table, run, tmp_path):
+    frame = people()
+    frame["w"] = np.arange(len(frame)) % 3
+    write_table(frame, tmp_path / "t.csv")
+    write_table(frame.loc[frame.index.repeat(frame["w"])].drop(columns="w"), tmp_path / "repeated.csv")
+    options = ["--target", "income", "--drop", "id", "label", "-o", "m.h5", "--json", "j", "--thresholds", "all"]
+    options += ["--cv", 0]
+    summaries = []
+    for arguments in (["t.csv", "--weight", "w"], ["repeated.csv"]):
+        run("train", *arguments, *options).ok()
+        summaries.append(json.loads(Path("j").read_text()))
+        assert "w" not in quadboost.load("m.h5").feature_names
+    assert summaries[0]["risk"] == pytest.approx(summaries[1]["risk"], rel=1e-6)
+    assert summaries[0]["features"] == summaries[1]["features"]
+
+
+def test_weights_are_those_of_the_rows_that_have_a_target_and_of_the_validation_table(run, tmp_path):
+    frame = pd.DataFrame({"x": np.arange(60) % 4, "w": np.arange(60) % 5 + 1, "y": np.arange(60) % 4 > 1})
+    frame["y"] = frame["y"] ^ (frame["w"] == 1)
+    frame["y"] = frame["y"].astype(object).where(np.arange(60) % 7 > 0)
+    write_table(frame, tmp_path / "t.csv")
+    write_table(frame.tail(30), tmp_path / "v.csv")
+    run("train", "t.csv", "--target", "y", "--weight", "w", "--validation", "v.csv", "-o", "m.h5", "--json", "j").ok()
+    model, summary = quadboost.load("m.h5"), json.loads(Path("j").read_text())
+    for name, part in [("", frame.dropna()), ("validation_", frame.tail(30).dropna())]:
+        assert summary[f"{name}rows"] == len(part)
+        squares = (np.where(part["y"], 1, -1) - model.decision_function(part[["x"]])) ** 2
+        assert summary[f"{name}risk"] == pytest.approx(np.average(squares, weights=part["w"]))
+        assert summary[f"{name}risk"] == pytest.approx(model.info["outputs"][0][f"{name}risk"])
+        wrong = model.predict(part[["x"]]) != part["y"].to_numpy(bool)
+        assert summary[f"{name}error"] == pytest.approx(np.average(wrong, weights=part["w"]))
+
+
+def test_features_are_those_asked_for_in_the_order_of_the_table(table, run):
+    run("train", "people.csv", "--target", "label", "--features", "member", "âge, years", "-o", "m.h5").ok()
+    assert quadboost.load("m.h5").feature_names == ("âge, years", "member")
+
+
+def test_declared_categories_are_so_besides_text_and_bool(table, run):
+    run(
+        "train", "people.csv", "--target", "label", "--drop", "income", "id", "--categorical", "code", "-o", "m.h5"
+    ).ok()
+    model = quadboost.load("m.h5")
+    assert [model.feature_names[j] for j in sorted(model.categories)] == ["city", "member", "code"]
+    assert [value for level in model.categories[3] for value in level] == [0, 1, 2]
+    out = run("predict", "m.h5", "people.csv").ok()
+    assert out.split()[1:] == model.predict(features(table)).tolist()
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        (["2020-01-01", "2020-02-01"], "Column 'x' holds dates or times, such as '2020-01-01'; convert it"),
+        (["1", "2", "3", "4", "5", "6", "7", "8", "9", "n.a.", "10"], "Column 'x' holds 'n.a.' in row 10"),
+    ],
+)  # fmt: skip
+def test_columns_that_are_no_features_are_refused_with_the_remedy(column, message, run, tmp_path):
+    rows = [f"{column[i % len(column)]},{i % 2}\n" for i in range(220)]
+    (tmp_path / "t.csv").write_text("x,y\n" + "".join(rows))
+    arguments = ["t.csv", "--target", "y", "-o", "m.h5"]
+    assert message in run("train", *arguments).refused()
+    run("train", *arguments, "--categorical", "x").ok()
+    run("predict", "m.h5", "t.csv", "-o", "o.csv").ok()
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
+def test_infinity_is_refused_by_name(name, run, tmp_path):
+    write_table(pd.DataFrame({"a b": [1.0, None, -np.inf, np.inf], "y": [0, 1, 0, 1]}), tmp_path / name)
+    message = run("train", name, "--target", "y", "-o", "m.h5").refused()
+    assert message == "Column 'a b' holds -inf in row 3; leave it empty, or --drop 'a b'"
+
+
+def test_typed_categories_of_text_and_of_numbers(run, tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"c": pd.Categorical(rng.choice(["a", "b", "c"], 300)), "k": pd.Categorical(rng.choice([1, 2, 3], 300))}
+    )
+    frame["y"] = (frame["c"] == "a") | (frame["k"] == 2)
+    for name in ("t.parquet", "t.feather"):
+        write_table(frame, tmp_path / name)
+        declared = ["--categorical", "k"] if name == "t.parquet" else []  # Parquet has no such type for numbers
+        run("train", name, "--target", "y", "-o", "m.h5", *declared).ok()
+        model = quadboost.load("m.h5")
+        assert model.categories == {0: [["a"], ["b"], ["c"]], 1: [[1], [2], [3]]}
+        out = run("predict", "m.h5", name, "--keep", "c", "k").ok()
+        write_table(frame, tmp_path / "t.csv")
+        assert run("predict", "m.h5", "t.csv", "--keep", "c", "k").ok() == out
+        assert read_csv(out)["prediction"].tolist() == frame["y"].tolist()
+
+
+def test_columns_of_dates_are_refused_with_the_remedy(run, tmp_path):
+    frame = pd.DataFrame({"when it was": pd.date_range("2020", periods=20), "x": range(20), "y": [0, 1] * 10})
+    write_table(frame, tmp_path / "t.parquet")
+    arguments = ["t.parquet", "--target", "y", "-o", "m.h5"]
+    message = run("train", *arguments).refused()
+    assert re.match(r"Column 'when it was' holds dates or times of type timestamp.* --drop 'when it was'$", message)
+    run("train", *arguments, "--drop", "when it was").ok()
+    run("predict", "m.h5", "t.parquet", "--keep", "when it was", "-o", "o.csv").ok()
+    assert Path("o.csv").read_text().startswith("when it was,prediction\n2020-01-01 00:00:00")
+
+
+def test_a_target_of_names_is_a_mistake_unless_told_otherwise(run, tmp_path):
+    (tmp_path / "t.csv").write_text("x,name\n" + "".join(f"{i},name {i}\n" for i in range(300)))
+    arguments = ["t.csv", "--target", "name", "-o", "m.h5", "--max-rounds", 1]
+    assert "the target 'name' holds 300 different texts" in run("train", *arguments).refused()
+    run("train", *arguments, "--task", "classification").ok()
+
+
+def test_a_target_that_is_always_the_same_is_refused(run, tmp_path):
+    (tmp_path / "t.csv").write_text("x,y\n1,7\n2,7\n")
+    assert "the target 'y' is 7 in every row" in run("train", "t.csv", "--target", "y", "-o", "m.h5").refused()
+
+
+def test_labels_that_only_the_validation_table_has_are_refused(run, tmp_path):
+    (tmp_path / "t.csv").write_text("x,y\n1,a\n2,b\n3,a\n4,b\n")
+    (tmp_path / "v.csv").write_text("x,y\n1,c\n")
+    message = run("train", "t.csv", "--target", "y", "--validation", "v.csv", "-o", "m.h5").refused()
+    assert message == "the validation rows have the label 'c', which no training row has"

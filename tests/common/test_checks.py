@@ -1,0 +1,65 @@
+"""An argument is taken, or refused by its name, with what would be right."""
+
+import numpy as np
+import pytest
+
+from quadboost.common.checks import at_least, not_negative, one_of, positive
+
+NO_NUMBERS = [True, np.True_, "1", None, 1j, [1]]
+NOT_FINITE = [np.nan, np.inf, -np.inf]
+
+
+@pytest.mark.parametrize("value", [3, 4, np.int8(3), np.uint64(2**63)])
+def test_whole_numbers_of_any_type_are_counts(value):
+    found = at_least("n", value, 3)
+    assert (found, type(found)) == (value, int)
+
+
+@pytest.mark.parametrize("value", [2, -1, 3.0, np.float64(3), np.nan, *NO_NUMBERS])
+def test_what_is_no_count_is_refused(value):
+    with pytest.raises(ValueError, match=r"^n=.* must be a whole number of at least 3$"):
+        at_least("n", value, 3)
+
+
+@pytest.mark.parametrize("check", [positive, not_negative])
+@pytest.mark.parametrize("value", [1, 0.5, 5e-324, np.float32(2), np.int8(1)])
+def test_numbers_of_any_type_are_numbers(check, value):
+    found = check("x", value)
+    assert (found, type(found)) == (float(value), float)
+
+
+def test_zero_is_not_positive_and_not_negative():
+    assert not_negative("x", 0) == 0.0
+    with pytest.raises(ValueError, match=r"^x=0 must be a positive finite number$"):
+        positive("x", 0)
+
+
+@pytest.mark.parametrize(
+    ("check", "wanted"),
+    [(positive, "a positive finite number"), (not_negative, "a finite number that is not negative")],
+)
+@pytest.mark.parametrize("value", [-1, -5e-324, *NOT_FINITE, *NO_NUMBERS])
+def test_what_is_no_such_number_is_refused(check, wanted, value):
+    with pytest.raises(ValueError, match=rf"^x=.* must be {wanted}$"):
+        check("x", value)
+
+
+@pytest.mark.parametrize("value", ["l1", None, np.str_("l1")])
+def test_a_known_word_is_taken(value):
+    assert one_of("penalty", value, ("l1", None)) is value
+
+
+@pytest.mark.parametrize("value", ["L1", "", 0, False, ["l1"], np.array(["l1", "l1"])])
+def test_another_word_is_refused_and_all_known_ones_are_named(value):
+    with pytest.raises(ValueError, match=r"^penalty=.* is not known; use 'l1', 'l2' or None$"):
+        one_of("penalty", value, ("l1", "l2", None))
+
+
+def test_a_number_is_not_taken_for_a_truth_value():
+    with pytest.raises(ValueError, match=r"^flag=1 is not known; use True or False$"):
+        one_of("flag", 1, (True, False))
+
+
+def test_a_single_known_word_is_named_alone():
+    with pytest.raises(ValueError, match=r"^class_weight='even' is not known; use 'balanced'$"):
+        one_of("class_weight", "even", ("balanced",))

@@ -1,0 +1,204 @@
+"""Labels, targets and weights that users give: what is refused, and what they become."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from quadboost.data.exact import MOST_ROWS
+from quadboost.data.examples import (
+    class_weights,
+    examples_of,
+    has_validation,
+    labels_of,
+    one_vs_rest,
+    positions_of,
+    real_targets,
+    spread_of,
+    times,
+)
+
+X = np.arange(8.0).reshape(4, 2)
+Y = np.array([1.0, 2.0, 3.0, 4.0])
+
+# --- weights ------------------------------------------------------------------------------------------------
+
+
+def test_rows_of_weight_zero_are_left_out():
+    given = examples_of(X, Y, [0.0, 2.0, 0.0, 3.0])
+    np.testing.assert_array_equal(given.y, [2.0, 4.0])
+    np.testing.assert_array_equal(given.weight, [2.0, 3.0])
+    np.testing.assert_array_equal(given.part(X), X[[1, 3]])
+    np.testing.assert_array_equal(given.all_weights(), [0.0, 2.0, 0.0, 3.0])
+
+
+@pytest.mark.parametrize("weight", [None, 1, 1.0, np.ones(4), [1, 1, 1, 1]])
+def test_weights_of_one_are_no_weights(weight):
+    given = examples_of(X, Y, weight)
+    assert given.weight is None
+    assert given.kept is None
+    assert given.part(X) is X
+
+
+def test_some_rows_of_weight_one_and_others_of_none():
+    given = examples_of(X, Y, [1, 0, 1, 1])
+    assert given.weight is None
+    np.testing.assert_array_equal(given.all_weights(), [1, 0, 1, 1])
+
+
+def test_one_weight_is_that_of_every_row():
+    np.testing.assert_array_equal(examples_of(X, Y, 2.5).weight, np.full(4, 2.5))
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        ([1, 2, 3], r"sample_weight_val has shape \(3,\); it must hold one number for each of 4 rows"),
+        (np.ones((4, 1)), r"sample_weight_val has shape \(4, 1\)"),
+        ([1, -0.5, 1, 1], "sample_weight_val holds -0.5; weights must not be negative"),
+        (np.zeros(4), "sample_weight_val is zero for every row"),
+        ([1e200, 1, 1, 1], "sample_weight_val holds 1e.200; weights must be below 1e.150"),
+        ([1e-200, 1, 1, 0], "sample_weight_val holds 1e-200; weights above 0 must be above 1e-150"),
+        ([1, np.nan, 1, 1], "sample_weight_val contains NaN"),
+        ([1, np.inf, 1, 1], "sample_weight_val contains infinity"),
+    ],
+)
+def test_weights_that_mean_nothing_are_refused(weight, message):
+    with pytest.raises(ValueError, match=message):
+        examples_of(X, Y, weight, suffix="_val")
+
+
+# --- rows ---------------------------------------------------------------------------------------------------
+
+
+def test_2_to_the_31_rows_or_more_are_refused():
+    many = np.broadcast_to(np.float32(1.0), (MOST_ROWS, 1))
+    targets = np.broadcast_to(np.float32(1.0), MOST_ROWS)
+    with pytest.raises(ValueError, match="X has 2147483648 rows; at most 2147483647 can be learnt from at once"):
+        examples_of(many, targets, None)
+
+
+@pytest.mark.parametrize(
+    ("given", "y", "message"),
+    [
+        (X, Y[:3], "X has 4 rows and y has 3; give one target for every row"),
+        (X[:0], Y[:0], "X has 0 rows"),
+        ([[1, 2], [3]], Y[:2], "X is a list of rows of different lengths"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(given, y, message):
+    with pytest.raises(ValueError, match=message):
+        examples_of(given, y, None)
+
+
+def test_a_validation_set_is_both_rows_and_targets_or_neither():
+    assert not has_validation(None, None, None)
+    assert has_validation(X, Y, None)
+    for given, absent in (((X, None, None), "y_val"), ((None, Y, None), "X_val")):
+        with pytest.raises(ValueError, match=f"without {absent}"):
+            has_validation(*given)
+    with pytest.raises(ValueError, match="sample_weight_val was given without X_val and y_val"):
+        has_validation(None, None, Y)
+
+
+# --- labels -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "y", [["b", "a", "b"], np.array(["b", "a", "b"], dtype=object), pd.Series(["b", "a", "b"], dtype="category")]
+)
+def test_labels_may_be_text_of_any_type(y):
+    assert labels_of(y).tolist() == ["b", "a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (None, "fit requires y to be passed, but the target y is None"),
+        (np.array(["a", None], dtype=object), "y holds missing labels; leave those rows out"),
+        (np.array(["a", np.nan], dtype=object), "y holds missing labels"),
+        (pd.Series(["a", pd.NA], dtype="string"), "y holds missing labels"),
+        (np.array(["a", 1], dtype=object), r"y holds labels of different types \(int, str\)"),
+        (np.array(["2020-01-01"], dtype="datetime64[D]"), r"make them text, with y.astype\(str\)"),
+        (np.array([0.5, 1.5, 0.2]), "continuous"),
+        (np.array([1.0, np.nan]), "NaN"),
+    ],
+)
+def test_what_is_no_label_is_refused(y, message):
+    with pytest.raises(ValueError, match=message):
+        labels_of(y)
+
+
+def test_two_classes_have_one_target_and_more_have_one_each():
+    position = np.array([0, 1, 1])
+    np.testing.assert_array_equal(one_vs_rest(position, np.array(["a", "b"])), [[-1], [1], [1]])
+    np.testing.assert_array_equal(
+        one_vs_rest(position, np.array(["a", "b", "c"])), [[1, -1, -1], [-1, 1, -1], [-1, 1, -1]]
+    )
+
+
+def test_labels_are_found_among_the_classes():
+    classes = np.array(["a", "c"])
+    np.testing.assert_array_equal(positions_of(np.array(["c", "a", "c"]), classes), [1, 0, 1])
+    for unknown in ("b", "d"):
+        with pytest.raises(ValueError, match=f"y_val holds the label .*{unknown}.*, which y does not have"):
+            positions_of(np.array(["a", unknown]), classes)
+
+
+# --- weights of classes -------------------------------------------------------------------------------------
+
+CLASSES, POSITION = np.array(["a", "b"]), np.array([0, 0, 0, 1])
+
+
+def test_balanced_classes_weigh_the_same_together():
+    weight = np.array([1.0, 2.0, 3.0, 4.0])
+    for own in (None, weight):
+        found = times(own, class_weights("balanced", CLASSES, POSITION, own), POSITION)
+        assert found[:3].sum() == pytest.approx(found[3:].sum())
+        assert found.sum() == pytest.approx(4.0 if own is None else weight.sum())
+
+
+def test_a_class_that_is_not_named_weighs_one():
+    np.testing.assert_array_equal(class_weights({"b": 2.5}, CLASSES, POSITION, None), [1.0, 2.5])
+    assert class_weights(None, CLASSES, POSITION, None) is None
+    assert times(None, None, POSITION) is None
+
+
+def test_a_weight_of_a_class_times_a_repetition_is_exact():
+    third = class_weights({"a": 1 / 3}, CLASSES, POSITION, None)[0]
+    assert third == pytest.approx(1 / 3, rel=1e-9)
+    for n in range(1, 2_000):
+        assert sum([third] * n) == third * n
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("heavy", "class_weight='heavy' is not known"),
+        ([1, 2], r"give 'balanced', or a dict from class to weight"),
+        ({"z": 1.0}, "class_weight names 'z', which is not a class"),
+        ({"a": 0.0}, "class_weight=0.0 must be"),
+    ],
+)
+def test_weights_of_classes_that_mean_nothing_are_refused(given, message):
+    with pytest.raises(ValueError, match=message):
+        class_weights(given, CLASSES, POSITION, None)
+
+
+# --- targets ------------------------------------------------------------------------------------------------
+
+
+def test_targets_too_large_to_square_are_refused():
+    with pytest.raises(ValueError, match=r"y holds -1e.200; rescale it to below 1e.150"):
+        real_targets([1.0, -1e200])
+    with pytest.raises(ValueError, match="the target y is None"):
+        real_targets(None)
+
+
+def test_the_spread_is_the_standard_deviation_and_one_of_a_constant():
+    rng = np.random.default_rng(0)
+    y, weight = np.column_stack([rng.normal(3, 2, size=50), np.full(50, 7.1)]), rng.integers(1, 5, size=50)
+    np.testing.assert_allclose(spread_of(y, None), [y[:, 0].std(), 1.0])
+    repeated = np.repeat(y, weight, axis=0)
+    np.testing.assert_allclose(spread_of(y, weight.astype(float)), [repeated[:, 0].std(), 1.0])

@@ -1,0 +1,78 @@
+"""From weights of candidate voters to the model."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from quadboost.fitting.ensembles import make_ensemble
+from quadboost.fitting.problem import Problem, Reading
+from quadboost.voters.columns import LEVEL, MISSING, THRESHOLD
+
+M = 60
+FRAME = pd.DataFrame({"x": np.arange(M) % 4 / 2, "city": np.array(["p", "q", "r"])[np.arange(M) % 3]})
+FRAME.loc[0, "x"] = np.nan
+REAL = np.sin(np.arange(M))
+
+
+def run(weight, intercept):
+    """What a run of rounds says of its weights."""
+    return SimpleNamespace(weight=np.array(weight), intercept=intercept)
+
+
+def made(y, *runs, labels=False, **more):
+    make = Problem.of_labels if labels else Problem.of_targets
+    problem = make(FRAME, y, None, Reading(), **more)
+    return make_ensemble(problem, problem.voters(problem.rows, 255, "quantile", 1), runs, {"rows": M})
+
+
+# The voters: x above 0.25, 0.75, 1.25; x missing; the cities p, q and r.
+WEIGHT = [0.0, 0.5, 0.0, 0.25, 0.0, 0.0, -1.0]
+
+
+def test_voters_with_a_weight_are_the_model():
+    ensemble = made(REAL, run(WEIGHT, 0.125))
+    assert ensemble.feature.tolist() == [0, 0, 1]
+    assert ensemble.kind.tolist() == [THRESHOLD, MISSING, LEVEL]
+    assert ensemble.threshold.tolist() == [0.75, 0.0, 2.0]
+    assert ensemble.weight.tolist() == [0.5, 0.25, -1.0]
+    assert ensemble.intercept == 0.125
+    assert (ensemble.feature_names, ensemble.categories) == (("x", "city"), {1: [["p"], ["q"], ["r"]]})
+    assert (ensemble.classes, ensemble.info) == (None, {"rows": M})
+    assert ensemble.predict(FRAME.iloc[:3]).tolist() == [
+        0.125 + 0.25 + 1,
+        0.125 - 0.5 - 0.25 + 1,
+        0.125 + 0.5 - 0.25 - 1,
+    ]
+
+
+def test_a_voter_counts_if_it_has_a_weight_for_any_output():
+    other = [1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 2.0]
+    ensemble = made(np.column_stack([REAL, -REAL]), run(WEIGHT, 0.0), run(other, 1.0))
+    assert ensemble.weight.tolist() == [[0.0, 1.0], [0.5, 0.0], [0.25, 0.0], [-1.0, 2.0]]
+    assert ensemble.intercept.tolist() == [0.0, 1.0]
+
+
+def test_a_single_column_of_targets_gives_a_column_of_scores():
+    assert made(REAL[:, None], run(WEIGHT, 0.0)).predict(FRAME).shape == (M, 1)
+
+
+def test_weights_are_in_the_units_of_the_targets():
+    ensemble = made(8 * REAL, run(WEIGHT, 0.125), standardize=True)
+    np.testing.assert_allclose(ensemble.weight, 8 * REAL.std() * np.array([0.5, 0.25, -1.0]))
+    assert ensemble.intercept == pytest.approx(REAL.std())
+
+
+def test_labels_are_those_of_the_problem():
+    ensemble = made(np.where(REAL > 0, "up", "down"), run(WEIGHT, 0.0), labels=True)
+    assert ensemble.classes.tolist() == ["down", "up"]
+    np.testing.assert_array_equal(ensemble.predict(FRAME) == "up", ensemble.decision_function(FRAME) > 0)
+
+
+def test_without_any_weight_the_intercept_is_left():
+    ensemble = made(REAL, run(np.zeros(7), 0.5))
+    assert len(ensemble.feature) == 0
+    np.testing.assert_array_equal(ensemble.predict(FRAME), 0.5)

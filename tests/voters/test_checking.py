@@ -1,0 +1,96 @@
+"""Voters that a model cannot have are refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from quadboost.voters.checking import check_voters
+
+# Feature 1 has three levels; 0 and 2 are numbers.
+CATEGORIES = {1: [["a"], ["b"], ["c", "d"]]}
+KNOWN = {
+    "feature": [0, 0, 0, 1, 1, 2],
+    "kind": [0, 0, 2, 1, 2, 0],
+    "threshold": [-1.5, 2.0, 0.0, 2.0, 0.0, 0.0],
+    "weight": [[0.1], [0.2], [0.3], [0.4], [0.5], [0.6]],
+    "intercept": [0.0],
+}
+TYPES = {"feature": np.int32, "kind": np.uint8}
+
+
+def check(n_features=3, categories=CATEGORIES, **changes):
+    arrays = {name: np.array(values, dtype=TYPES.get(name, float)) for name, values in (KNOWN | changes).items()}
+    check_voters(**arrays, n_features=n_features, categories=categories)
+
+
+def changed(name, place, value):
+    values = [*KNOWN[name]]
+    values[place] = value
+    return {name: values}
+
+
+def test_what_a_model_has_is_taken():
+    check()
+    check(feature=[], kind=[], threshold=[], weight=np.empty((0, 1)))
+
+
+@pytest.mark.parametrize("name", ["kind", "threshold", "weight"])
+def test_as_many_of_everything_as_there_are_voters(name):
+    with pytest.raises(ValueError, match=f"there are 5 of {name} for 6 voters"):
+        check(**{name: KNOWN[name][:-1]})
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize(
+    ("name", "place", "told"), [("threshold", 1, "1"), ("weight", 3, "3, 0"), ("intercept", 0, "0")]
+)
+def test_numbers_are_finite(name, place, told, value):
+    change = changed(name, place, [value] if name == "weight" else value)
+    with pytest.raises(ValueError, match=f"{name} {told} is {value}, not a finite number"):
+        check(**change)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (changed("feature", 5, 3), "voter 5 looks at feature 3, but there are 3 features"),
+        (changed("feature", 2, -1), "voter 2 looks at feature -1, but there are 3 features"),
+        (changed("kind", 5, 3), "voter 5 is of kind 3, but the kinds are 0, 1 and 2"),
+        (changed("threshold", 2, 1.0), r"voter 2 is of kind 2 \(missing\) and has the threshold 1.0, not 0"),
+        (changed("kind", 3, 0), "voter 3 has a threshold, but feature 1 is categorical"),
+        (changed("kind", 1, 1), "voter 1 stands for a level, but feature 0 has none"),
+        (changed("threshold", 3, 3.0), "voter 3 stands for level 3.0, which its feature does not have"),
+        (changed("threshold", 3, -1.0), "voter 3 stands for level -1.0"),
+        (changed("threshold", 3, 0.5), "voter 3 stands for level 0.5"),
+        (changed("threshold", 1, -1.5), "voter [01] stands there twice"),
+        ({"categories": {}}, "voter 3 stands for a level, but feature 1 has none"),
+        ({"n_features": 2}, "voter 5 looks at feature 2, but there are 2 features"),
+    ],
+)
+def test_what_no_model_has_is_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        check(**change)
+
+
+def test_zero_and_minus_zero_are_the_same_threshold():
+    with pytest.raises(ValueError, match="stands there twice"):
+        check(feature=[0, 0], kind=[0, 0], threshold=[0.0, -0.0], weight=[[1.0], [1.0]], categories={})
+
+
+def test_the_same_threshold_of_other_features_and_kinds_is_another_voter():
+    check(feature=[0, 2, 0], kind=[0, 0, 2], threshold=[0.0, 0.0, 0.0], weight=[[1.0]] * 3, categories={})
+
+
+def test_one_voter_twice_is_found_among_many():
+    rng = np.random.default_rng(0)
+    feature, threshold = rng.integers(0, 50, size=20_000), rng.normal(size=20_000)
+    both = {"kind": np.zeros(20_000), "weight": np.ones((20_000, 1)), "n_features": 50, "categories": {}}
+    check(feature=feature, threshold=threshold, **both)
+    feature[17_000], threshold[17_000] = feature[123], threshold[123]
+    with pytest.raises(ValueError, match=r"voter (123|17000) stands there twice"):
+        check(feature=feature, threshold=threshold, **both)
+
+
+def test_a_model_may_say_that_it_has_very_many_features():
+    check(n_features=2**31 - 1)
