@@ -54,6 +54,8 @@ class BuildExt(build_ext):
         for extension in self.extensions:
             extension.extra_compile_args += flags + openmp_compile
             extension.extra_link_args += openmp_link
+            if extension.name == SHARED and not msvc:
+                extension.extra_compile_args += ["-O1"]  # no loop of ours is in it
         self.force = self.flags_changed(flags + openmp_compile) or self.force
         super().build_extensions()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import _core
-from ..kernels import counts
+from ..kernels.counts import matrix_products
 from ..moments.gram import Columns
 from ..moments.moments import Moments
 from .penalties import Penalty
@@ -87,7 +87,7 @@ def _gram(moments: Moments, columns: Columns, voters: np.ndarray, fit_intercept:
 def _products(rows: np.ndarray, x: np.ndarray) -> np.ndarray:
     """The matrix times the vector, the same bits on every machine."""
     out = np.empty(len(rows))
-    counts.matrix_products(np.ascontiguousarray(rows).T, x, out, 1)
+    matrix_products(np.ascontiguousarray(rows).T, x, out, 1)
     return out
 
 

@@ -185,9 +185,9 @@ class _Run:
         self.weight[:] = progress.weight
         self._compute_slopes()
         same = SAME_SLOPE * np.sqrt(self.train.first_risk * self.train.eta)
-        for rows, slope in zip(self.rows, progress.slopes, strict=True):
+        for name, rows, slope in zip(("moments", "validation"), self.rows, progress.slopes, strict=False):
             if (np.abs(rows.slope - slope) > same).any():
-                raise ValueError(_cannot_go_on("moments", None, None))
+                raise ValueError(_cannot_go_on(name, self, self))
         self.voter, self.log, self.sweeps = progress.voter.copy(), progress.log.copy(), list(progress.sweeps)
         self.n_rounds = self.n_told = len(self.voter)
         self.kernel.objective = progress.objective
@@ -427,8 +427,9 @@ def _cannot_go_on(name: str, before: Any, now: Any) -> str:
     if name == "moments":
         what = "was on other rows, weights or targets"
     elif name == "validation":
-        had, has = ("no" if own is None else "a" for own in (before, now))
-        what = f"had {had} validation set, and this has {has}" if had != has else "had another validation set"
+        had, has = before is not None, now is not None
+        what = f"had {'a' if had else 'no'} validation set, and this has {'one' if has else 'none'}"
+        what = "had another validation set" if had and has else what
     elif name == "max_rounds":
         what = f"had {before} rounds already, and max_rounds={now}"
     else:

@@ -71,8 +71,12 @@ class Extent:
 
         Whole numbers stay as they are.
         """
-        bits = WEIGHT_BITS - _exponent(self.total * SAME_IN_ANY_ORDER)
-        return np.ldexp(np.rint(np.ldexp(weight, bits)), -bits)
+        return np.ldexp(np.rint(np.ldexp(weight, self.weight_bits)), -self.weight_bits)
+
+    @property
+    def weight_bits(self) -> int:
+        """Binary places of rounded weights."""
+        return WEIGHT_BITS - _exponent(self.total * SAME_IN_ANY_ORDER)
 
     def fixed_point(self, value: np.ndarray, weight: np.ndarray | None, largest: float) -> np.ndarray:
         """Integers, nearly weight * value / `unit(largest)`; no |value| is above `largest`."""
@@ -125,12 +129,24 @@ class Scales:
         largest = np.max([_largest(y) for y, _ in parts], axis=0)
         mean = _means(parts, extent, largest)
         spread = np.max([_largest(y - mean) for y, _ in parts], axis=0)
-        is_far = np.abs(mean) > FAR * spread  # labels stay the whole numbers that they are
+        # Labels stay the whole numbers that they are, also in a part with one class.
+        are_labels = np.all([np.isin(y, (-1.0, 0.0, 1.0)).all(axis=0) for y, _ in parts], axis=0)
+        is_far = (np.abs(mean) > FAR * spread) & ~are_labels
         return cls(extent, tuple(np.where(is_far, mean, 0.0)), tuple(np.where(is_far, spread, largest)))
 
     def union(self, other: Scales) -> Scales:
         """Scales for two sets of rows that did not agree on any."""
         return Scales(self.extent + other.extent, self.origin, tuple(map(max, self.largest, other.largest)))
+
+    def same_as(self, other: Scales) -> bool:
+        """Whether sums at both can be added; the sum of the weights may differ by the order in which it was taken."""
+        return bool(
+            self.origin == other.origin
+            and self.extent.is_whole == other.extent.is_whole
+            and self.extent.weight_bits == other.extent.weight_bits
+            and np.array_equal(self.units, other.units)
+            and np.array_equal(self.square_units, other.square_units)
+        )
 
     @property
     def units(self) -> np.ndarray:
@@ -168,6 +184,7 @@ def _means(parts: Sequence[tuple[np.ndarray, np.ndarray | None]], extent: Extent
     for y, weight in parts:
         sums += [extent.fixed_point(t, weight, top).sum() for t, top in zip(y.T, largest.tolist(), strict=True)]
         total += float(len(y)) if weight is None else float(extent.round(weight).sum())
+    total = max(total, np.finfo(float).tiny)  # no rows: the mean is 0
     return np.array([s * extent.unit(top) / total for s, top in zip(sums, largest.tolist(), strict=True)])
 
 

@@ -74,6 +74,13 @@ class Examples(NamedTuple):
         return matrix if self.kept is None else matrix[self.kept]
 
 
+def check_size(X: Any, suffix: str = "") -> None:
+    """Refuse more rows than row numbers can count, before anything is done with them."""
+    n_rows = X.shape[0] if getattr(X, "shape", ()) else 0
+    if n_rows >= MOST_ROWS:
+        raise ValueError(f"X{suffix} has {n_rows} rows; at most {MOST_ROWS - 1} can be learnt from at once")
+
+
 def examples_of(X: Any, y: np.ndarray, weight: Any, suffix: str = "") -> Examples:
     """Check that X, y and weights fit together; a row of weight zero is the same as no row."""
     if not hasattr(X, "shape"):
@@ -83,8 +90,7 @@ def examples_of(X: Any, y: np.ndarray, weight: Any, suffix: str = "") -> Example
     n_rows = X.shape[0] if X.shape else 0
     if n_rows == 0:
         raise ValueError(f"X{suffix} has 0 rows (shape={X.shape}) while a minimum of 1 is required")
-    if n_rows >= MOST_ROWS:
-        raise ValueError(f"X{suffix} has {n_rows} rows; at most {MOST_ROWS - 1} can be learnt from at once")
+    check_size(X, suffix)
     if n_rows != len(y):
         raise ValueError(f"X{suffix} has {n_rows} rows and y{suffix} has {len(y)}; give one target for every row")
     if weight is None:
@@ -132,7 +138,7 @@ def positions_of(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
     position = np.searchsorted(classes, labels)
     known = classes[np.minimum(position, len(classes) - 1)] == labels
     if not known.all():
-        raise ValueError(f"y_val holds the label {labels[~known][0]!r}, which y does not have")
+        raise ValueError(f"y_val holds the label {labels[~known].tolist()[0]!r}, which y does not have")
     return position
 
 

@@ -81,7 +81,7 @@ class _Search(_QuadBoost):
 
         Needs matplotlib.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "cv_results_")
         one_of("penalty", penalty, ["chosen", *_penalties(self.penalty)])
         chosen = self.best_params_["penalty"] if penalty == "chosen" else penalty
         return plot_surface(self.cv_results_, chosen, self.best_params_, ax)

@@ -221,7 +221,7 @@ class _QuadBoost(BaseEstimator):
                 split = _split(problem, self.validation_fraction, self.random_state)
             rows, validation = rows.take(~split), rows.take(split)
         if validation is not None:
-            options = replace(options, cache_bytes=options.cache_bytes // 2)
+            options = replace(options, cache_bytes=max(1, options.cache_bytes // 2))
         measured = Measured.of(problem, rows, options) if measured is None else measured
         held_out = None
         if validation is not None:

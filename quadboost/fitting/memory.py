@@ -28,7 +28,7 @@ BYTES_OF_LEVEL = 300  # measured
 BYTES_TO_SORT = 30
 MARGIN = 1.2  # above what is counted here
 
-# Different voters that a run draws at most, measured. Under l1 the rounds settle on as many as rows and features ask for;
+# Different voters that a run draws at most, measured. Under l1 rounds settle on as many as rows and features ask for;
 # without it they draw ever more, as a power of their number.
 DRAWN_UNDER_L1 = 2.9  # times rows ** 0.3 * features ** 0.7
 DRAWN: dict[str | None, tuple[float, float]] = {None: (26.0, 0.5), "l2": (5.2, 0.75), "linf": (3.9, 0.75)}

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..data.examples import (
     Examples,
+    check_size,
     class_weights,
     examples_of,
     labels_of,
@@ -62,6 +63,7 @@ class Problem:
     @classmethod
     def of_labels(cls, X: Any, y: Any, sample_weight: Any, reading: Reading, class_weight: Any = None) -> Problem:
         """Two classes have one score, more have one each, against the rest."""
+        check_size(X)
         given = examples_of(X, labels_of(y), sample_weight)
         classes, position = np.unique(given.y, return_inverse=True)
         if len(classes) < 2:
@@ -76,6 +78,7 @@ class Problem:
 
     @classmethod
     def of_targets(cls, X: Any, y: Any, sample_weight: Any, reading: Reading, standardize: bool = False) -> Problem:
+        check_size(X)
         given = examples_of(X, real_targets(y), sample_weight)
         targets = given.y.reshape(len(given.y), -1)
         scale = spread_of(targets, given.weight) if standardize else np.ones(targets.shape[1])

@@ -28,7 +28,7 @@
 /* One version of a function for every instruction set, of which the program takes the best of the machine it runs on.
  * All give the same bits: the build forbids to fuse a multiplication with an addition. */
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__)
-#define FOR_EVERY_MACHINE __attribute__((target_clones("avx512f", "avx2", "default")))
+#define FOR_EVERY_MACHINE __attribute__((target_clones("avx2", "default")))
 #else
 #define FOR_EVERY_MACHINE
 #endif

@@ -1,7 +1,7 @@
 """Kernels of the Gram matrix: from sums per bin to sums per voter, and columns made when they are needed.
 
 Sums are of integers, or of doubles that add up exactly: no order of rows changes a bit. Rounds ask a `Store` for a column
-without the interpreter; where only Python can help (rows are still to be sorted, or memory is to be found) they come back.
+without the interpreter; where only Python can help (rows are not sorted yet, or there is no memory left) they come back.
 """
 cimport numpy as cnp
 from cython.parallel cimport prange
@@ -249,24 +249,30 @@ cdef class Store:
             self.n_free += 1
             self._address[voters[i]] = 0
 
-    def make(self, Py_ssize_t voter) -> bool:
-        """Make the column of a voter, for which there is room; false if that is not for a kernel."""
-        cdef bint is_made
+    def find(self, Py_ssize_t voter) -> bool:
+        """Whether the column of a voter is in memory, or could be made now."""
+        cdef const void* found
         with nogil:
-            is_made = self._make(voter)
-        return is_made
+            found = self.fetch(voter) if not self.is_shared or self._address[voter] != 0 or self._make(voter) else NULL
+        return found != NULL
 
-    def take(self, Py_ssize_t voter):
-        """An array for the column of a voter, yet to be written."""
+    def room(self):
+        """An array for the next column, to be written and then kept."""
+        return self._view(self._free[self.n_free - 1])
+
+    def keep(self, Py_ssize_t voter):
+        """Take what was written to `room` for the column of a voter."""
         self.n_free -= 1
-        self._address[voter] = self._free[self.n_free]
-        return self.column(voter)
+        STORE(&self._address[voter], self._free[self.n_free])
 
     def column(self, Py_ssize_t voter):
         """The column of a voter that is in memory, not a copy."""
+        return self._view(self._address[voter])
+
+    cdef cnp.ndarray _view(self, uintptr_t place):
         cdef cnp.npy_intp n = self._address.shape[0]
         cdef int kind = cnp.NPY_INT32 if self.counts else cnp.NPY_FLOAT64
-        cdef cnp.ndarray view = cnp.PyArray_SimpleNewFromData(1, &n, kind, <void*> self._address[voter])
+        cdef cnp.ndarray view = cnp.PyArray_SimpleNewFromData(1, &n, kind, <void*> place)
         cnp.set_array_base(view, self)
         return view
 

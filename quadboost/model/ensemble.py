@@ -5,6 +5,7 @@ Needs numpy only, so that a service can load and predict without what training n
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -94,12 +95,12 @@ class Ensemble:
         self.intercept = float(intercept) if self.weight.ndim == 1 else np.array(intercept, dtype=np.float64)
         self.kind = np.zeros(len(self.feature), np.uint8) if kind is None else np.array(kind, np.uint8, order="C")
         self.classes = None if classes is None else np.array(classes)
-        self.info = dict(info or {})
+        self.info = copy.deepcopy(dict(info or {}))
         self._check(int(n_features), feature_names, categories or {})
         self.schema = FrameSchema(
             n_features=int(n_features),
             feature_names=None if feature_names is None else tuple(feature_names),
-            categories=dict(categories or {}),
+            categories={f: [list(own) for own in levels] for f, levels in (categories or {}).items()},
         )
         self._lock()
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from threading import Lock
 from typing import Any, Protocol
 
 import numpy as np
 
 from ..common import threads
-from ..kernels import counts
+from ..kernels.counts import matrix_products, sort_rows
 from ..kernels.gram import ColumnMaker, DifferenceMaker, Maker, Store, copy_transposed
 from ..voters.columns import Voters
 
@@ -26,21 +27,21 @@ COUNTS, SUMS = np.dtype(np.int32), np.dtype(np.float64)
 
 
 class GramSource(Protocol):
-    """Makes the Gram columns of one family of voters on one set of rows, for one thread at a time."""
+    """Makes the Gram columns of one family of voters on one set of rows, for one thread at a time.
 
-    @property
-    def dtype(self) -> np.dtype:
-        """int32 for plain counts, float64 otherwise."""
+    Attributes
+    ----------
+    dtype : dtype
+        int32 for plain counts, float64 otherwise.
+    n_voters, n_rows : int
+    maker : Maker
+        What kernels ask for a column.
+    """
 
-    @property
-    def n_voters(self) -> int: ...
-
-    @property
-    def n_rows(self) -> int: ...
-
-    @property
-    def maker(self) -> Maker:
-        """What kernels ask for a column."""
+    dtype: Any
+    n_voters: Any
+    n_rows: Any
+    maker: Any
 
     def prepare(self, voter: int) -> None:
         """See to it that the maker can make a voter's column, if it ever can."""
@@ -72,7 +73,7 @@ class Columns:
     def fetch(self, voter: int) -> None:
         """Make sure that the column of one voter is in memory."""
         with self._lock:
-            if self.store.address[voter] == 0:
+            if not self.store.find(voter):
                 self._make(voter)
 
     def share(self, voter: int) -> bool:
@@ -89,8 +90,9 @@ class Columns:
         if self.store.n_free == 0:
             self._find_room()
         self.source.prepare(voter)
-        if not self.store.make(voter):
-            self.source.write(voter, self.store.take(voter))
+        if not self.store.find(voter):
+            self.source.write(voter, self.store.room())
+            self.store.keep(voter)
 
     def _find_room(self) -> None:
         # Memory is taken in ever larger pieces, not much more than is needed: the system hands it out page by page.
@@ -168,6 +170,7 @@ class ColumnGram:
     ) -> None:
         """`weight` is rounded (`Extent.round`); `row_bytes` is for rows sorted or counted by column."""
         self.voters, self.codes, self.weight = voters, codes, weight
+        self.n_rows, self.n_voters = len(codes), voters.n_voters
         self.row_bytes, self.n_threads = row_bytes, n_threads
         has_counts = weight is None and len(codes) < COUNTS_LIMIT
         self.dtype = dtype or (COUNTS if has_counts else SUMS)
@@ -190,14 +193,6 @@ class ColumnGram:
     def _arguments(self, dtype: np.dtype) -> tuple[Any, ...]:
         return self.voters, self.codes, self.weight, self.voter_sum, self.row_bytes, self.n_threads, dtype
 
-    @property
-    def n_voters(self) -> int:
-        return self.voters.n_voters
-
-    @property
-    def n_rows(self) -> int:
-        return len(self.codes)
-
     def write(self, voter: int, out: np.ndarray) -> None:
         raise AssertionError("the kernel makes every column of sorted rows")
 
@@ -213,7 +208,7 @@ class ColumnGram:
         n_threads = threads.threads_for(m, self.n_threads)
         order, start = np.empty(m, dtype=np.int32), np.zeros(n_bins + 1, dtype=np.int64)
         count, own = np.empty((n_threads, n_bins), dtype=np.int64), np.empty(m, dtype=self.codes.dtype)
-        counts.sort_rows(self.codes, number, count, own, start[1:], order, n_threads)
+        sort_rows(self.codes, number, count, own, start[1:], order, n_threads)
         present = self.voter_sum
         if start[-2] < m:
             present = self.voter_sum.copy()
@@ -237,24 +232,11 @@ class ColumnGram:
 class MatrixGram:
     """Voters given by their outputs, whatever they are."""
 
-    dtype = SUMS
+    dtype, maker = SUMS, Maker()
 
     def __init__(self, H: np.ndarray, weight: np.ndarray | None, n_threads: int) -> None:
-        self.H = H
-        self.weight = weight
-        self.n_threads = n_threads
-
-    @property
-    def n_voters(self) -> int:
-        return self.H.shape[1]
-
-    @property
-    def n_rows(self) -> int:
-        return self.H.shape[0]
-
-    @property
-    def maker(self) -> Maker:
-        return Maker()
+        self.H, self.weight, self.n_threads = H, weight, n_threads
+        self.n_rows, self.n_voters = H.shape
 
     def clone(self, dtype: np.dtype | None = None) -> MatrixGram:
         return self
@@ -264,7 +246,7 @@ class MatrixGram:
 
     def write(self, voter: int, out: np.ndarray) -> None:
         value = self.H[:, voter] if self.weight is None else self.H[:, voter] * self.weight
-        counts.matrix_products(self.H, value, out, self.n_threads)
+        matrix_products(self.H, value, out, self.n_threads)
 
 
 class SummedGram:
@@ -278,22 +260,18 @@ class SummedGram:
         has_counts = all(source.dtype == COUNTS for _, source in terms) and n_rows < COUNTS_LIMIT
         self.dtype = COUNTS if has_counts else SUMS
         self.terms, self.cache_bytes = terms, cache_bytes
-        each = cache_bytes // len(terms)
-        self._columns = [(sign, Columns(source.clone(self.dtype), each)) for sign, source in terms]
+        self.n_voters, self.n_rows = terms[0][1].n_voters, sum(sign * source.n_rows for sign, source in terms)
+
+    @cached_property
+    def _columns(self) -> list[tuple[int, Columns]]:
+        each = self.cache_bytes // len(self.terms)
+        return [(sign, Columns(source.clone(self.dtype), each)) for sign, source in self.terms]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return SummedGram, (self.terms, self.cache_bytes)
 
     def clone(self, dtype: np.dtype | None = None) -> SummedGram:
         return SummedGram(self.terms, self.cache_bytes)
-
-    @property
-    def n_voters(self) -> int:
-        return self.terms[0][1].n_voters
-
-    @property
-    def n_rows(self) -> int:
-        return sum(sign * source.n_rows for sign, source in self.terms)
 
     def prepare(self, voter: int) -> None:
         """Columns of the terms are fetched one after the other."""
@@ -312,14 +290,7 @@ class RestGram:
         self.dtype = shared.source.dtype
         self.maker: Maker = DifferenceMaker(shared.store, part.store)
         self._shared, self._own, self._part = shared, Columns(shared.source.clone(), cache_bytes), part
-
-    @property
-    def n_voters(self) -> int:
-        return self._part.source.n_voters
-
-    @property
-    def n_rows(self) -> int:
-        return self._shared.source.n_rows - self._part.source.n_rows
+        self.n_voters, self.n_rows = part.source.n_voters, shared.source.n_rows - part.source.n_rows
 
     def clone(self, dtype: np.dtype | None = None) -> SummedGram:
         return SummedGram([(1, self._shared.source), (-1, self._part.source)], 1)

@@ -38,6 +38,14 @@ class Moments:
     gram: Gram
     n_threads: int = 1
 
+    total_weight = property(lambda self: self.sums.total_weight, doc="Sum of the weights.")
+    voter_sum = property(lambda self: self.sums.voter_sum, doc="Sum of h_j, shape (K,).")
+    voter_square = property(lambda self: self.sums.voter_square, doc="Sum of h_j squared, shape (K,).")
+    target_sum = property(lambda self: self.sums.target_sum, doc="Sum of y - origin, shape (n_outputs,).")
+    target_square = property(lambda self: self.sums.target_square, doc="Sum of its square, shape (n_outputs,).")
+    product_sum = property(lambda self: self.sums.product_sum, doc="Sum of h_j * (y - origin), shape (K, n_outputs).")
+    origin = property(lambda self: self.sums.origin, doc="What was subtracted from each target, shape (n_outputs,).")
+
     @property
     def n_voters(self) -> int:
         return len(self.voter_sum)
@@ -45,40 +53,6 @@ class Moments:
     @property
     def n_outputs(self) -> int:
         return len(self.target_sum)
-
-    @property
-    def total_weight(self) -> float:
-        return self.sums.total_weight
-
-    @property
-    def voter_sum(self) -> np.ndarray:
-        """Sum of h_j, shape (K,)."""
-        return self.sums.voter_sum
-
-    @property
-    def voter_square(self) -> np.ndarray:
-        """Sum of h_j squared, shape (K,)."""
-        return self.sums.voter_square
-
-    @property
-    def target_sum(self) -> np.ndarray:
-        """Sum of y - origin, shape (n_outputs,)."""
-        return self.sums.target_sum
-
-    @property
-    def target_square(self) -> np.ndarray:
-        """Sum of (y - origin) squared, shape (n_outputs,)."""
-        return self.sums.target_square
-
-    @property
-    def product_sum(self) -> np.ndarray:
-        """Sum of h_j * (y - origin), shape (K, n_outputs)."""
-        return self.sums.product_sum
-
-    @property
-    def origin(self) -> np.ndarray:
-        """What was subtracted from each target before it was summed, shape (n_outputs,)."""
-        return self.sums.origin
 
     @property
     def margin(self) -> np.ndarray:
@@ -129,8 +103,9 @@ class Moments:
             raise ValueError(
                 "what is subtracted is not a proper part of the rows; subtract some of those that were added"
             )
-        source = SummedGram(_terms(self.gram, 1) + _terms(other.gram, sign), self.gram.cache_bytes // 2)
-        return Moments(sums, Gram(source, self.gram.cache_bytes // 2), self.n_threads)
+        half = self.gram.cache_bytes // (1 if isinstance(self.gram.source, SummedGram) else 2)  # of a sum it is that
+        source = SummedGram(_terms(self.gram, 1) + _terms(other.gram, sign), half)
+        return Moments(sums, Gram(source, half), self.n_threads)
 
 
 def _terms(gram: Gram, sign: int) -> list[tuple[int, GramSource]]:
@@ -175,6 +150,7 @@ def column_moments(
     y = np.asarray(y, dtype=np.float64)
     y = y.reshape(len(y), -1) if y.size else y.reshape(len(y), 1 if scales is None else len(scales.origin))
     scales = Scales.agree([(y, weight)]) if scales is None else scales
+    codes = np.ascontiguousarray(codes)
     sums = ColumnSums.of(voters, codes, y, weight, scales, n_threads)
     if scales.extent.counts_rows:
         weight = None

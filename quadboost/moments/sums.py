@@ -15,7 +15,7 @@ import numpy as np
 
 from .._core import dot
 from ..data.exact import MOST_ROWS, SAME_IN_ANY_ORDER, Scales
-from ..kernels import counts
+from ..kernels.counts import bin_sums, matrix_products
 from ..kernels.gram import voter_sums
 from ..voters.columns import Voters
 
@@ -26,34 +26,41 @@ DIFFERENT_SCALES = (
 
 
 class Sums(Protocol):
-    """What the booster reads of a set of rows: sums of weight times voters h_j, targets y and their products."""
+    """What the booster reads of a set of rows: sums of weight times voters h_j, targets y and their products.
+
+    Attributes
+    ----------
+    total_weight : float
+    voter_sum, voter_square : arrays of shape (K,)
+        Sums of h_j and of h_j squared.
+    target_sum, target_square : arrays of shape (n_outputs,)
+        Sums of y - origin and of its square.
+    product_sum : array of shape (K, n_outputs)
+        Sums of h_j * (y - origin).
+    origin : array of shape (n_outputs,)
+        What is subtracted from each target.
+    """
 
     @property
     def total_weight(self) -> float: ...
 
     @property
-    def voter_sum(self) -> np.ndarray:
-        """Of h_j, shape (K,)."""
+    def voter_sum(self) -> np.ndarray: ...
 
     @property
-    def voter_square(self) -> np.ndarray:
-        """Of h_j squared, shape (K,)."""
+    def voter_square(self) -> np.ndarray: ...
 
     @property
-    def target_sum(self) -> np.ndarray:
-        """Of y - origin, shape (n_outputs,)."""
+    def target_sum(self) -> np.ndarray: ...
 
     @property
-    def target_square(self) -> np.ndarray:
-        """Of (y - origin) squared, shape (n_outputs,)."""
+    def target_square(self) -> np.ndarray: ...
 
     @property
-    def product_sum(self) -> np.ndarray:
-        """Of h_j * (y - origin), shape (K, n_outputs)."""
+    def product_sum(self) -> np.ndarray: ...
 
     @property
-    def origin(self) -> np.ndarray:
-        """What was subtracted from each target, shape (n_outputs,)."""
+    def origin(self) -> np.ndarray: ...
 
     def combined(self, other: Any, sign: int) -> Any:
         """Sums of the union of two disjoint sets of rows (sign 1), or of the rows that are not in the other (-1)."""
@@ -102,7 +109,7 @@ class ColumnSums:
 
         def per_bin(value: np.ndarray) -> np.ndarray:
             bins = np.zeros(voters.bin_start[-1], dtype=value.dtype)
-            counts.bin_sums(codes, value, voters.bin_start, bins, n_threads)
+            bin_sums(codes, value, voters.bin_start, bins, n_threads)
             return bins
 
         mass = np.ones(len(y)) if weight is None else scales.extent.round(weight)
@@ -159,7 +166,7 @@ class ColumnSums:
             raise ValueError("these are moments of different voters; make both with the same voters")
         scales = self.scales
         is_within = self.total_weight + other.total_weight <= scales.extent.total * SAME_IN_ANY_ORDER
-        if sign > 0 and not (scales == other.scales and is_within):
+        if sign > 0 and not (scales.same_as(other.scales) and is_within):
             scales = scales.union(other.scales)
         mine, others = self._at(scales), other._at(scales)
         return ColumnSums(
@@ -171,7 +178,7 @@ class ColumnSums:
 
     def _at(self, scales: Scales) -> ColumnSums:
         """The same sums in other units, if nothing is lost by that."""
-        if scales == self.scales:
+        if scales.same_as(self.scales):
             return self
         is_same = scales.origin == self.scales.origin and scales.extent.is_whole == self.scales.extent.is_whole
         if not is_same or not (scales.extent.is_whole and scales.extent.are_repeats):
@@ -219,7 +226,7 @@ class MatrixSums:
 
         def products(value: np.ndarray) -> np.ndarray:
             out = np.empty(H.shape[1])
-            counts.matrix_products(H, np.ascontiguousarray(value), out, n_threads)
+            matrix_products(H, np.ascontiguousarray(value), out, n_threads)
             return out
 
         with np.errstate(over="ignore"):

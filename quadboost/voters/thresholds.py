@@ -14,7 +14,7 @@ import numpy as np
 from ..common.checks import at_least, one_of
 from ..common.threads import in_threads, threads_for
 from ..data.exact import Extent
-from ..kernels import coding
+from ..kernels.coding import copy_columns, distinct_runs, quantile_cuts
 from .columns import Voters
 
 CODES_IN_A_BYTE = 256
@@ -102,7 +102,7 @@ def _cuts_of_group(
 ) -> list[tuple[np.ndarray, bool]]:
     """Cuts of a few features, together: neighbours in a row-major X are in the same cache lines."""
     columns = scratch.columns[: X.shape[1] - first]
-    coding.copy_columns(X, first, columns)
+    copy_columns(X, first, columns)
     return [
         _cuts_of_feature(first + i, column, mass, thresholds, spacing, n_levels.get(first + i), scratch.before)
         for i, column in enumerate(columns)
@@ -132,7 +132,7 @@ def _cuts_of_feature(
         raise ValueError(f"feature {f} holds {values[-1] if np.isinf(values[-1]) else values[0]}; {INFINITE_REMEDY}")
     if spacing == "uniform" and thresholds != "all":
         return _uniform_cuts(values[0], values[-1], int(thresholds)), missing
-    n_distinct = coding.distinct_runs(values, before)
+    n_distinct = distinct_runs(values, before)
     before = before[: n_distinct + 1]
     # A byte holds 255 thresholds, or 254 and a code for missing values.
     most = n_distinct if thresholds == "all" else int(thresholds) - (missing and thresholds == CODES_IN_A_BYTE - 1)
@@ -172,5 +172,5 @@ def _quantile_bins(before: np.ndarray, n_bins: int) -> np.ndarray:
         runs_between = np.count_nonzero(np.diff(np.concatenate([[-1], heavy, [len(before) - 1]])) > 1)
         alone = heavy if len(heavy) + runs_between <= n_bins else alone
     end = np.empty(n_bins, dtype=np.int64)
-    n_used = coding.quantile_cuts(before, alone, n_bins, np.empty(n_bins + 1, np.int64), end)
+    n_used = quantile_cuts(before, alone, n_bins, np.empty(n_bins + 1, np.int64), end)
     return end[: n_used - 1] - 1

@@ -153,9 +153,9 @@ def test_an_added_a_removed_and_another_validation_set_are_refused(problem):
     options = {**BEFORE, "max_rounds": 30}
     without = boost(problem.moments, max_rounds=20, **BEFORE).progress
     validated = boost(problem.moments, max_rounds=20, validation=problem.validation, **BEFORE).progress
-    with pytest.raises(ValueError, match="which had no validation set, and this has a"):
+    with pytest.raises(ValueError, match="which had no validation set, and this has one"):
         boost(problem.moments, resume=without, validation=problem.validation, **options)
-    with pytest.raises(ValueError, match="which had a validation set, and this has no"):
+    with pytest.raises(ValueError, match="which had a validation set, and this has none"):
         boost(problem.moments, resume=validated, **options)
     with pytest.raises(ValueError, match="had another validation set"):
         boost(problem.moments, resume=validated, validation=problem.moments, **options)

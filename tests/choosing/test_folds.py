@@ -156,7 +156,6 @@ def test_the_voters_of_the_reference_are_those_of_the_folds():
         np.testing.assert_array_equal(votes[folds.codes[:, feature]], H[:, voter])
 
 
-@pytest.mark.xfail(strict=True, reason="Columns._make: a column whose write fails counts as made, and holds anything")
 def test_a_column_that_cannot_be_made_is_made_the_next_time(monkeypatch):
     folds = folds_of(cache_bytes=1)
     train = folds.make(0).train
