@@ -54,11 +54,9 @@ OTHERS = {
 # Tests of modules that have no test file in the mirrored place: kernels are tested through the Python that calls them.
 TESTED_BY = {
     "_core": "boosting/test_rounds.py",
-    "kernels.coding": "voters/test_columns.py",
-    "kernels.complexity": "bounds/test_complexity.py",
-    "kernels.counts": "moments/test_sums.py",
+    "kernels.bins": "voters/test_columns.py",
+    "kernels.sums": "moments/test_sums.py",
     "kernels.gram": "moments/test_gram.py",
-    "kernels.scores": "model/test_prediction.py",
 }
 UNTESTED = ("__init__", "_version")
 
@@ -127,7 +125,7 @@ def between_packages() -> dict[tuple[str, str], list[Import]]:
 
 def test_imports_are_found():
     """Or the tests below would pass whatever there is."""
-    assert Import("voters.columns", "quadboost.kernels.coding", False) in ALL
+    assert Import("voters.columns", "quadboost.kernels.bins", False) in ALL
     assert Import("moments.gram", "quadboost.common", False) in ALL
     assert Import("fitting.training", "quadboost.bounds", True) in ALL
     assert Import("_core", "quadboost.kernels.gram", False) in ALL

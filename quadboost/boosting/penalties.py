@@ -1,14 +1,13 @@
 """The four penalties of the paper, each the owner of its maths.
 
 For one voter, with z = edge + eta * (weight replaced), the objective as a function of the new weight x is
-eta x^2 - 2 z x plus what the penalty adds. `ridge`, `shrink` and `cap` say the same to the kernels.
+(eta + ridge) x^2 - 2 z x + 2 shrink |x|, within +-cap. Every penalty states its three numbers, also to the kernels.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -16,75 +15,61 @@ from .._core import dot
 from ..common.checks import not_negative, one_of, positive
 
 
-@runtime_checkable
-class Penalty(Protocol):
-    """What the booster asks of a penalty."""
+class Penalty:
+    """What the booster asks of a penalty; here of one that adds nothing."""
 
     @property
     def ridge(self) -> float:
-        """What it adds to eta: the objective is then (eta + ridge) x^2 and so on."""
+        """What it adds to eta."""
+        return 0.0
 
     @property
     def shrink(self) -> float:
         """Soft threshold on z."""
+        return 0.0
 
     @property
     def cap(self) -> float:
         """Bound on the absolute value of a weight."""
+        return np.inf
 
     def weight(self, z: np.ndarray, eta: np.ndarray) -> np.ndarray:
         """The weight that minimises the objective."""
+        shrunk = np.sign(z) * np.maximum(np.abs(z) - self.shrink, 0.0)
+        return np.clip(shrunk / (eta + self.ridge), -self.cap, self.cap)
 
     def decrease(self, z: np.ndarray, eta: np.ndarray) -> np.ndarray:
         """By how much a new voter of that weight decreases the objective."""
+        x = self.weight(z, eta)
+        return np.abs(x) * (2.0 * (np.abs(z) - self.shrink) - (eta + self.ridge) * np.abs(x))
 
     def value(self, weight: np.ndarray) -> float:
         """What the penalty adds to the risk in the objective."""
-
-    def gap(self, weight: np.ndarray, edge: np.ndarray, risk: float) -> float:
-        """A bound on how far the objective is above its minimum over all weights; NaN where there is none."""
-
-    def violation(self, weight: np.ndarray, edge: np.ndarray) -> float:
-        """The largest distance of an edge from what the conditions of optimality (KKT) want it to be."""
-
-    def largest(self, edge: np.ndarray, eta: np.ndarray) -> float:
-        """The largest strength worth trying, from the edges before the first round; NaN where there is none."""
-
-
-@dataclass(frozen=True)
-class NoPenalty:
-    """Vanilla QuadBoost: the risk alone (equation 8 of the paper)."""
-
-    ridge = 0.0
-    shrink = 0.0
-    cap = np.inf
-
-    def weight(self, z: np.ndarray, eta: np.ndarray) -> np.ndarray:
-        return z / eta
-
-    def decrease(self, z: np.ndarray, eta: np.ndarray) -> np.ndarray:
-        return z * z / eta
-
-    def value(self, weight: np.ndarray) -> float:
         return 0.0
 
     def gap(self, weight: np.ndarray, edge: np.ndarray, risk: float) -> float:
-        return np.nan
-
-    def largest(self, edge: np.ndarray, eta: np.ndarray) -> float:
+        """A bound on how far the objective is above its minimum over all weights; NaN where there is none."""
         return np.nan
 
     def violation(self, weight: np.ndarray, edge: np.ndarray) -> float:
-        return float(np.abs(edge).max(initial=0.0))
+        """The largest distance of an edge from what the conditions of optimality (KKT) want it to be."""
+        return float(np.abs(edge - self.ridge * weight).max(initial=0.0))
+
+    def largest(self, edge: np.ndarray, eta: np.ndarray) -> float:
+        """The largest strength worth trying, from the edges before the first round; NaN where there is none."""
+        return np.nan
 
 
 @dataclass(frozen=True)
-class L1:
+class NoPenalty(Penalty):
+    """Vanilla QuadBoost: the risk alone (equation 8 of the paper)."""
+
+
+@dataclass(frozen=True)
+class L1(Penalty):
     """Risk + 2 lam sum |a| (equation 9): converges to the LASSO, and stops by itself."""
 
     lam: float
-    ridge = 0.0
-    cap = np.inf
 
     def __post_init__(self) -> None:
         not_negative("reg_lambda", self.lam)
@@ -92,12 +77,6 @@ class L1:
     @property
     def shrink(self) -> float:
         return self.lam
-
-    def weight(self, z: np.ndarray, eta: np.ndarray) -> np.ndarray:
-        return np.sign(z) * np.maximum(np.abs(z) - self.lam, 0.0) / eta
-
-    def decrease(self, z: np.ndarray, eta: np.ndarray) -> np.ndarray:
-        return np.maximum(np.abs(z) - self.lam, 0.0) ** 2 / eta
 
     def value(self, weight: np.ndarray) -> float:
         return 2.0 * self.lam * float(np.abs(weight).sum())
@@ -110,23 +89,21 @@ class L1:
         scale = min(max(target / risk, -limit), limit) if risk > 0 else min(1.0, limit)
         return max(0.0, risk + self.value(weight) - (2.0 * scale * target - scale * scale * risk))
 
-    def largest(self, edge: np.ndarray, eta: np.ndarray) -> float:
-        # From there on every weight is zero.
-        return float(np.abs(edge).max(initial=0.0))
-
     def violation(self, weight: np.ndarray, edge: np.ndarray) -> float:
         at_zero = np.maximum(np.abs(edge) - self.lam, 0.0)
         distance = np.where(weight == 0, at_zero, np.abs(edge - self.lam * np.sign(weight)))
         return float(distance.max(initial=0.0))
 
+    def largest(self, edge: np.ndarray, eta: np.ndarray) -> float:
+        # From there on every weight is zero.
+        return float(np.abs(edge).max(initial=0.0))
+
 
 @dataclass(frozen=True)
-class L2:
+class L2(Penalty):
     """Risk + lam sum a^2 (equation 10): converges to ridge regression."""
 
     lam: float
-    shrink = 0.0
-    cap = np.inf
 
     def __post_init__(self) -> None:
         not_negative("reg_lambda", self.lam)
@@ -134,12 +111,6 @@ class L2:
     @property
     def ridge(self) -> float:
         return self.lam
-
-    def weight(self, z: np.ndarray, eta: np.ndarray) -> np.ndarray:
-        return z / (eta + self.lam)
-
-    def decrease(self, z: np.ndarray, eta: np.ndarray) -> np.ndarray:
-        return z * z / (eta + self.lam)
 
     def value(self, weight: np.ndarray) -> float:
         return self.lam * dot(weight, weight)
@@ -156,17 +127,12 @@ class L2:
         best = float(np.max(edge * edge / eta, initial=0.0))
         return dot(edge, edge) / best if best > 0 else 0.0
 
-    def violation(self, weight: np.ndarray, edge: np.ndarray) -> float:
-        return float(np.abs(edge - self.lam * weight).max(initial=0.0))
-
 
 @dataclass(frozen=True)
-class LInf:
+class LInf(Penalty):
     """The risk with every |a| <= alpha_max (equation 11): converges to bounded least squares."""
 
     alpha_max: float
-    ridge = 0.0
-    shrink = 0.0
 
     def __post_init__(self) -> None:
         positive("alpha_max", self.alpha_max)
@@ -175,28 +141,18 @@ class LInf:
     def cap(self) -> float:
         return self.alpha_max
 
-    def weight(self, z: np.ndarray, eta: np.ndarray) -> np.ndarray:
-        return np.clip(z / eta, -self.alpha_max, self.alpha_max)
-
-    def decrease(self, z: np.ndarray, eta: np.ndarray) -> np.ndarray:
-        clipped = 2.0 * self.alpha_max * np.abs(z) - self.alpha_max**2 * eta
-        return np.where(np.abs(z) <= self.alpha_max * eta, z * z / eta, clipped)
-
-    def value(self, weight: np.ndarray) -> float:
-        return 0.0
-
     def gap(self, weight: np.ndarray, edge: np.ndarray, risk: float) -> float:
         # The objective is convex: from here to any point of the box it falls by no more than its slope says.
         return 2.0 * float((self.alpha_max * np.abs(edge) - weight * edge).sum())
-
-    def largest(self, edge: np.ndarray, eta: np.ndarray) -> float:
-        # No first weight is as large as this: a higher bound hardly differs from none.
-        return float(np.max(np.abs(edge) / eta, initial=0.0))
 
     def violation(self, weight: np.ndarray, edge: np.ndarray) -> float:
         # At the cap an edge may push outward as hard as it will.
         outward = (np.abs(weight) >= self.alpha_max) & (edge * weight >= 0)
         return float(np.abs(np.where(outward, 0.0, edge)).max(initial=0.0))
+
+    def largest(self, edge: np.ndarray, eta: np.ndarray) -> float:
+        # No first weight is as large as this: a higher bound hardly differs from none.
+        return float(np.max(np.abs(edge) / eta, initial=0.0))
 
 
 # Of reg_lambda="auto"; measured, see docs/defaults.md.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import _core
-from ..kernels.counts import matrix_products
+from ..kernels.sums import matrix_products
 from ..moments.gram import Columns
 from ..moments.moments import Moments
 from .penalties import Penalty

@@ -17,7 +17,7 @@ import numpy as np
 from ..common.checks import at_least
 from ..common.threads import resolve_threads
 from ..data.schema import read_table
-from ..kernels.complexity import scan_signs
+from ..kernels.sums import scan_signs
 from ..voters.columns import Voters
 
 DRAWS_OF_A_WORD = 64

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from numbers import Integral
-from threading import Condition, Event
+from threading import Event
 from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
 
 from .. import _core
 from ..boosting.penalties import Penalty, make_penalty
 from ..boosting.result import Boosted
 from ..boosting.rounds import LEAST_ETA, run_rounds
 from ..common.checks import at_least, positive
+from ..common.threads import in_threads
 from ..fitting.training import Options
 from ..moments.moments import Moments
 from .folds import Fold, Folds
@@ -164,7 +163,7 @@ def cross_validate(
             tell()
 
     tasks = _tasks(len(folds.splits), len(candidates), folds.n_workers)
-    _spread([partial(work, number, chosen) for number, chosen in tasks], folds.n_workers, stop)
+    in_threads(lambda task: work(*task), tasks, folds.n_workers, stop.set)
     lengths = [max(len(curve) for curve in own) for own in curves]
     return Table(
         candidates,
@@ -192,31 +191,6 @@ def _tasks(n_splits: int, n_candidates: int, n_workers: int) -> list[tuple[int, 
         for worker in range(min(n_workers, n_candidates))
     ]
     return whole + shared
-
-
-def _spread(tasks: Sequence[Callable[[], None]], n_workers: int, stop: Event) -> None:
-    """Do all tasks, by threads where there are several workers: rounds do not hold the interpreter's lock."""
-    at_work, changed = 0, Condition()
-
-    def do(task: Callable[[], None]) -> None:
-        nonlocal at_work
-        with changed:
-            at_work += 1
-        try:
-            if not stop.is_set():
-                task()
-        finally:
-            with changed:
-                at_work -= 1
-                changed.notify_all()
-
-    try:
-        Parallel(n_workers, backend="threading")(delayed(do)(task) for task in tasks)
-    except BaseException:  # also an interrupt must end the other threads, and they end before it is told
-        stop.set()
-        with changed:
-            changed.wait_for(lambda: at_work == 0)
-        raise
 
 
 def _run(fold: Fold, candidate: Candidate, options: Options, rounds: np.ndarray | None, stop: Event) -> list[Boosted]:

@@ -66,12 +66,23 @@ def threads_for(steps: int, n_threads: int) -> int:
     return n_threads if steps >= STEPS_FOR_THREADS else 1
 
 
-def in_threads(function: Callable[[Item], Result], items: Iterable[Item], n_threads: int) -> list[Result]:
-    """What the function makes of each item; it should spend its time in code that lets other threads run."""
+def in_threads(
+    function: Callable[[Item], Result],
+    items: Iterable[Item],
+    n_threads: int,
+    stop: Callable[[], None] = lambda: None,
+) -> list[Result]:
+    """What the function makes of each item; it should spend its time in code that lets other threads run.
+
+    After an error or an interrupt `stop` is called, what was not begun is left, and what was begun ends first.
+    """
     if n_threads == 1:
         return [function(item) for item in items]
     pool = ThreadPoolExecutor(n_threads)
     try:
         return list(pool.map(function, items))
+    except BaseException:
+        stop()
+        raise
     finally:
-        pool.shutdown(cancel_futures=True)  # on Ctrl-C, what was not begun is left
+        pool.shutdown(cancel_futures=True)

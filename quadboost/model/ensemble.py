@@ -15,7 +15,7 @@ import numpy as np
 
 from ..common.threads import resolve_threads
 from ..data.schema import FrameSchema, to_matrix
-from ..kernels.scores import StepFunctions
+from ..kernels.bins import StepFunctions
 from ..voters.bins import bin_index, starts
 from ..voters.checking import check_voters
 from ..voters.columns import MISSING, Intervals

@@ -16,8 +16,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..common import threads
-from ..kernels.counts import matrix_products, sort_rows
 from ..kernels.gram import ColumnMaker, DifferenceMaker, Maker, Store, copy_transposed
+from ..kernels.sums import matrix_products, sort_rows
 from ..voters.columns import Voters
 
 COUNTS_LIMIT = 1 << 29  # rows, up to which three times their number fits in 32 bits: what is summed on the way

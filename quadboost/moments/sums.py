@@ -15,8 +15,8 @@ import numpy as np
 
 from .._core import dot
 from ..data.exact import MOST_ROWS, SAME_IN_ANY_ORDER, Scales
-from ..kernels.counts import bin_sums, matrix_products
 from ..kernels.gram import voter_sums
+from ..kernels.sums import bin_sums, matrix_products
 from ..voters.columns import Voters
 
 DIFFERENT_SCALES = (

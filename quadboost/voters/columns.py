@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..kernels.coding import code_rows
+from ..kernels.bins import code_rows
 from ..kernels.gram import Layout
 from .bins import bin_index, starts
 

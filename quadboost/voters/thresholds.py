@@ -14,7 +14,7 @@ import numpy as np
 from ..common.checks import at_least, one_of
 from ..common.threads import in_threads, threads_for
 from ..data.exact import Extent
-from ..kernels.coding import copy_columns, distinct_runs, quantile_cuts
+from ..kernels.bins import copy_columns, distinct_runs, quantile_cuts
 from .columns import Voters
 
 CODES_IN_A_BYTE = 256

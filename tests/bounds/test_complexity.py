@@ -10,7 +10,7 @@ import pytest
 from mixed_table import N_LEVELS, mixed_table, outputs
 
 from quadboost.bounds.complexity import Complexity, rademacher_complexity
-from quadboost.kernels.complexity import scan_signs
+from quadboost.kernels.sums import scan_signs
 from quadboost.voters.thresholds import candidate_voters
 
 CATEGORIES = sorted(N_LEVELS)
