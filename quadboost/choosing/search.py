@@ -145,9 +145,9 @@ def cross_validate(
     curves: list[list[np.ndarray]] = [[np.empty(0)] * len(folds.splits) for _ in candidates]
     stop = Event()
 
-    def work(number: int, chosen: Sequence[int]) -> None:
+    def work(number: int) -> None:
         fold = folds.make(number)
-        for c in chosen:
+        for c in range(len(candidates)):
             runs = _run(fold, candidates[c], folds.options, rounds, stop)
             if stop.is_set():
                 return
@@ -162,8 +162,7 @@ def cross_validate(
                 curves[c][number] = np.array([judge(fold, stage) for stage in stages])[place]
             tell()
 
-    tasks = _tasks(len(folds.splits), len(candidates), folds.n_workers)
-    in_threads(lambda task: work(*task), tasks, folds.n_workers, stop.set)
+    in_threads(work, range(len(folds.splits)), folds.n_workers, stop.set)
     lengths = [max(len(curve) for curve in own) for own in curves]
     return Table(
         candidates,
@@ -176,21 +175,6 @@ def cross_validate(
 def _same_length(curves: Sequence[np.ndarray], length: int) -> np.ndarray:
     """Curves side by side; one that ends early stays where it is."""
     return np.column_stack([np.pad(curve, (0, length - len(curve)), mode="edge") for curve in curves])
-
-
-def _tasks(n_splits: int, n_candidates: int, n_workers: int) -> list[tuple[int, range]]:
-    """A split and which candidates to try there; workers share the splits that are left over when all have as many.
-
-    Every other split begins at the other end: workers would else wait for the same columns at the same time.
-    """
-    left_over = n_splits % n_workers
-    whole = [(number, range(n_candidates)[:: 1 - 2 * (number % 2)]) for number in range(n_splits - left_over)]
-    shared = [
-        (number, range(worker, n_candidates, n_workers))
-        for number in range(n_splits - left_over, n_splits)
-        for worker in range(min(n_workers, n_candidates))
-    ]
-    return whole + shared
 
 
 def _run(fold: Fold, candidate: Candidate, options: Options, rounds: np.ndarray | None, stop: Event) -> list[Boosted]:

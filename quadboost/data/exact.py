@@ -66,16 +66,20 @@ class Extent:
         """Whether weights are numbers of equal rows, as many as a table can have."""
         return self.is_whole and self.total < MOST_ROWS
 
-    def round(self, weight: np.ndarray) -> np.ndarray:
-        """Weights on a common grid, so fine that it hardly matters and so coarse that all their sums are exact.
+    def whole_weights(self, weight: np.ndarray | None, n_rows: int) -> np.ndarray:
+        """Weights in units of `weight_unit`, rounded: so fine that it hardly matters, and their sums are exact doubles."""
+        return np.rint(np.ldexp(np.ones(n_rows) if weight is None else weight, self._weight_bits)).astype(np.int64)
 
-        Whole numbers stay as they are.
-        """
-        return np.ldexp(np.rint(np.ldexp(weight, self.weight_bits)), -self.weight_bits)
+    def round(self, weight: np.ndarray) -> np.ndarray:
+        """Weights rounded to that; whole numbers stay as they are."""
+        return self.whole_weights(weight, len(weight)) * self.weight_unit
 
     @property
-    def weight_bits(self) -> int:
-        """Binary places of rounded weights."""
+    def weight_unit(self) -> float:
+        return float(np.ldexp(1.0, -self._weight_bits))
+
+    @property
+    def _weight_bits(self) -> int:
         return WEIGHT_BITS - _exponent(self.total * SAME_IN_ANY_ORDER)
 
     def fixed_point(self, value: np.ndarray, weight: np.ndarray | None, largest: float) -> np.ndarray:
@@ -143,7 +147,7 @@ class Scales:
         return bool(
             self.origin == other.origin
             and self.extent.is_whole == other.extent.is_whole
-            and self.extent.weight_bits == other.extent.weight_bits
+            and self.extent.weight_unit == other.extent.weight_unit
             and np.array_equal(self.units, other.units)
             and np.array_equal(self.square_units, other.square_units)
         )

@@ -9,7 +9,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uintptr_
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
-from quadboost.kernels.types cimport PREFETCH, code_t, count_t, exact_t, sum_t
+from quadboost.kernels.types cimport PREFETCH, code_t, count_t, exact_t
 from quadboost.kernels.voters cimport add_voters, intervals_t, run_along
 
 import numpy as np
@@ -80,14 +80,13 @@ cdef void _add_voters(Layout layout, const exact_t* running, exact_t factor, exa
 
 def voter_sums(
     Layout layout,
-    sum_t[::1] bins,                 # IN/OUT sums per bin of all columns; then running sums
-    sum_t[::1] out,                  # IN/OUT (K) sums per voter are added
+    int64_t[::1] bins,               # IN/OUT sums per bin of all columns; then running sums
+    int64_t[::1] out,                # IN/OUT (K) sums per voter are added
 ):
     """Add the sum of value * h for every voter, from sums of value per bin."""
-    if bins.shape[0] > 0:
-        _run_along_columns(layout, &bins[0], 1)
     if out.shape[0] > 0:
-        _add_voters(layout, &bins[0], <sum_t> 1, &out[0], 1)
+        _run_along_columns(layout, &bins[0], 1)
+        _add_voters(layout, &bins[0], <int64_t> 1, &out[0], 1)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -102,27 +101,34 @@ cdef inline const code_t* _row_soon(const code_t* codes, Py_ssize_t d, const int
     return codes + rows[i] * d
 
 
-cdef void _count_rows(
-    const code_t* codes, Py_ssize_t d, const count_t* mass, const int32_t* rows, Py_ssize_t n, const int64_t* bin_start,
-    const int64_t* columns, Py_ssize_t n_columns, count_t* bins, Py_ssize_t n_bins,
+cdef struct coded_t:                 # rows coded by the bins of columns
+    const void* codes                # (rows, d)
+    int size                         # bytes of a code
+    Py_ssize_t d
+    const int64_t* bin_start
+    Py_ssize_t n_bins                # of all columns
+
+
+cdef void _count_codes(
+    const code_t* codes, coded_t of, const count_t* mass, const int32_t* rows, Py_ssize_t n,
+    const int64_t[::1] columns, count_t* bins,
 ) noexcept nogil:
-    """Count rows in the bins of the given columns."""
-    cdef Py_ssize_t i = 0, f, k
+    cdef Py_ssize_t i = 0, f, k, d = of.d
     cdef const code_t* r0
     cdef const code_t* r1
     cdef const code_t* r2
     cdef const code_t* r3
     cdef count_t w0 = 1, w1 = 1, w2 = 1, w3 = 1
     cdef count_t* own
-    memset(bins, 0, n_bins * sizeof(count_t))
+    memset(bins, 0, of.n_bins * sizeof(count_t))
     while i + 4 + AHEAD <= n:  # four rows at a time: a feature is looked up once for all
         r0, r1 = _row_soon(codes, d, rows, i), _row_soon(codes, d, rows, i + 1)
         r2, r3 = _row_soon(codes, d, rows, i + 2), _row_soon(codes, d, rows, i + 3)
         if mass != NULL:
             w0, w1, w2, w3 = mass[rows[i]], mass[rows[i + 1]], mass[rows[i + 2]], mass[rows[i + 3]]
-        for k in range(n_columns):
+        for k in range(columns.shape[0]):
             f = columns[k]
-            own = bins + bin_start[f]
+            own = bins + of.bin_start[f]
             own[r0[f]] += w0
             own[r1[f]] += w1
             own[r2[f]] += w2
@@ -132,65 +138,60 @@ cdef void _count_rows(
         r0 = codes + rows[i] * d
         if mass != NULL:
             w0 = mass[rows[i]]
-        for k in range(n_columns):
+        for k in range(columns.shape[0]):
             f = columns[k]
-            bins[bin_start[f] + r0[f]] += w0
+            bins[of.bin_start[f] + r0[f]] += w0
         i += 1
 
 
+cdef void _count_rows(
+    coded_t of, const count_t* mass, const int32_t* rows, Py_ssize_t n, const int64_t[::1] columns, count_t* bins
+) noexcept nogil:
+    """Count rows in the bins of the given columns."""
+    if of.size == 1:
+        _count_codes(<const uint8_t*> of.codes, of, mass, rows, n, columns, bins)
+    elif of.size == 2:
+        _count_codes(<const uint16_t*> of.codes, of, mass, rows, n, columns, bins)
+    else:
+        _count_codes(<const uint32_t*> of.codes, of, mass, rows, n, columns, bins)
+
+
 cdef void _count_in_parallel(
-    const code_t* codes, Py_ssize_t d, const count_t* mass, const int32_t* rows, Py_ssize_t n, const int64_t* bin_start,
-    const int64_t* columns, count_t* bins, Py_ssize_t n_bins, int n_threads,
+    coded_t of, const count_t* mass, const int32_t* rows, Py_ssize_t n, const int64_t[::1] columns, count_t* bins,
+    int n_threads,
 ) noexcept nogil:
     cdef Py_ssize_t t, b, first
     if n_threads == 1:
-        _count_rows(codes, d, mass, rows, n, bin_start, columns, d, bins, n_bins)
+        _count_rows(of, mass, rows, n, columns, bins)
         return
     for t in prange(n_threads, schedule="static", num_threads=n_threads):
         first = t * n // n_threads
-        _count_rows(codes, d, mass, rows + first, (t + 1) * n // n_threads - first, bin_start, columns, d,
-                    bins + t * n_bins, n_bins)
+        _count_rows(of, mass, rows + first, (t + 1) * n // n_threads - first, columns, bins + t * of.n_bins)
     for t in range(1, n_threads):
-        for b in range(n_bins):
-            bins[b] += bins[t * n_bins + b]
+        for b in range(of.n_bins):
+            bins[b] += bins[t * of.n_bins + b]
 
 
 cdef void _tabulate(
-    const void* codes, int size, Py_ssize_t d, const count_t* mass, const int32_t* rows, const int64_t[::1] bin_end,
-    const int64_t* bin_start, const int64_t[::1] columns, count_t* table, Py_ssize_t n_bins, int n_threads,
+    coded_t of, const count_t* mass, const int32_t* rows, const int64_t[::1] bin_end, const int64_t[::1] columns,
+    count_t* table, int n_threads,
 ) noexcept nogil:
-    cdef Py_ssize_t b, first, last, n = columns.shape[0]
-    cdef const int64_t* chosen = &columns[0]
+    cdef Py_ssize_t b, first
     for b in prange(bin_end.shape[0], schedule="dynamic", num_threads=n_threads):
         first = bin_end[b - 1] if b > 0 else 0
-        last = bin_end[b]
-        if size == 1:
-            _count_rows(<const uint8_t*> codes, d, mass, rows + first, last - first, bin_start, chosen, n,
-                        table + b * n_bins, n_bins)
-        elif size == 2:
-            _count_rows(<const uint16_t*> codes, d, mass, rows + first, last - first, bin_start, chosen, n,
-                        table + b * n_bins, n_bins)
-        else:
-            _count_rows(<const uint32_t*> codes, d, mass, rows + first, last - first, bin_start, chosen, n,
-                        table + b * n_bins, n_bins)
+        _count_rows(of, mass, rows + first, bin_end[b] - first, columns, table + b * of.n_bins)
 
 
-def copy_transposed(
-    const count_t[:, ::1] of_g,      # IN  (bins of g, all bins) running sums along columns and down
-    Py_ssize_t first_f,              # IN  where the bins of f begin
-    Py_ssize_t first_g,              # IN  where the bins of g begin
-    count_t[:, ::1] of_f,            # OUT (bins of f, all bins) the same: the bins of g are written
-):
-    """The joint counts of f and g from those of g and f."""
-    cdef Py_ssize_t a, b, start, end, n_f = of_f.shape[0], n_g = of_g.shape[0]
-    with nogil:
-        start = 0
-        while start < n_f:
-            end = min(n_f, start + LINE)
-            for b in range(n_g):
-                for a in range(start, end):
-                    of_f[a, first_g + b] = of_g[b, first_f + a]
-            start = end
+cdef void _copy_transposed(
+    const count_t* of_g, Py_ssize_t n_f, Py_ssize_t n_g, Py_ssize_t n, count_t* of_f
+) noexcept nogil:
+    cdef Py_ssize_t a, b, start = 0, end
+    while start < n_f:
+        end = min(n_f, start + LINE)
+        for b in range(n_g):
+            for a in range(start, end):
+                of_f[a * n + b] = of_g[b * n + a]
+        start = end
 
 
 cdef void _run_table(Layout layout, count_t* table, Py_ssize_t n_rows, Py_ssize_t n, int n_threads) noexcept nogil:
@@ -356,6 +357,7 @@ cdef class ColumnMaker(Maker):
     """
     cdef cnp.ndarray _codes, _mass, _scratch, _voter_sum
     cdef Layout _layout
+    cdef coded_t _coded
     cdef const int64_t[::1] _columns
     cdef rows_t* _rows
     cdef list _kept
@@ -380,7 +382,10 @@ cdef class ColumnMaker(Maker):
         self._n_threads, self._counts_for_threads = n_threads, counts_for_threads
         self._counts = voter_sum.dtype == np.int32
         self._columns = np.arange(codes.shape[1])
-        self._scratch = np.empty((n_threads, layout._bin_start[codes.shape[1]]), dtype=voter_sum.dtype)
+        self._coded.codes, self._coded.size = cnp.PyArray_DATA(codes), cnp.PyArray_ITEMSIZE(codes)
+        self._coded.d, self._coded.bin_start = codes.shape[1], &layout._bin_start[0]
+        self._coded.n_bins = layout._bin_start[codes.shape[1]]
+        self._scratch = np.empty((n_threads, self._coded.n_bins), dtype=voter_sum.dtype)
         self._kept = [None] * codes.shape[1]
 
     def set_rows(self, Py_ssize_t f, cnp.ndarray start, cnp.ndarray present, cnp.ndarray order, cnp.ndarray table):
@@ -405,21 +410,28 @@ cdef class ColumnMaker(Maker):
 
     def tabulate(self, cnp.ndarray rows, const int64_t[::1] bin_end, const int64_t[::1] columns, cnp.ndarray table):
         """Fill a table, a row per bin of a column: running sums, over the bins of the given columns and down."""
-        cdef const void* codes = cnp.PyArray_DATA(self._codes)
         cdef const int32_t* order = <const int32_t*> cnp.PyArray_DATA(rows)
-        cdef void* sums = cnp.PyArray_DATA(table)
-        cdef Py_ssize_t d = self._codes.shape[1], n_rows = table.shape[0], n = table.shape[1]
-        cdef int size = cnp.PyArray_ITEMSIZE(self._codes), n_threads = self._threads_for(rows.shape[0] * columns.shape[0])
-        cdef const int64_t* bin_start = &self._layout._bin_start[0]
+        cdef void* out = cnp.PyArray_DATA(table)
+        cdef int n_threads = self._threads_for(rows.shape[0] * columns.shape[0])
         with nogil:
             if self._counts:
-                _tabulate(codes, size, d, <const int32_t*> NULL, order, bin_end, bin_start, columns, <int32_t*> sums, n,
-                          n_threads)
-                _run_table(self._layout, <int32_t*> sums, n_rows, n, n_threads)
+                _tabulate(self._coded, <const int32_t*> NULL, order, bin_end, columns, <int32_t*> out, n_threads)
+                _run_table(self._layout, <int32_t*> out, bin_end.shape[0], self._coded.n_bins, n_threads)
             else:
-                _tabulate(codes, size, d, <const double*> cnp.PyArray_DATA(self._mass), order, bin_end, bin_start, columns,
-                          <double*> sums, n, n_threads)
-                _run_table(self._layout, <double*> sums, n_rows, n, n_threads)
+                _tabulate(self._coded, <const double*> cnp.PyArray_DATA(self._mass), order, bin_end, columns,
+                          <double*> out, n_threads)
+                _run_table(self._layout, <double*> out, bin_end.shape[0], self._coded.n_bins, n_threads)
+
+    def copy_transposed(self, cnp.ndarray of_g, Py_ssize_t first_f, Py_ssize_t first_g, cnp.ndarray of_f):
+        """Write the joint counts of f and g into the table of f, from that of g; first: where the bins of each begin."""
+        cdef const void* known = cnp.PyArray_DATA(of_g)
+        cdef void* out = cnp.PyArray_DATA(of_f)
+        cdef Py_ssize_t n_f = of_f.shape[0], n_g = of_g.shape[0], n = self._coded.n_bins
+        with nogil:
+            if self._counts:
+                _copy_transposed(<const int32_t*> known + first_f, n_f, n_g, n, <int32_t*> out + first_g)
+            else:
+                _copy_transposed(<const double*> known + first_f, n_f, n_g, n, <double*> out + first_g)
 
     cdef int _threads_for(self, Py_ssize_t n_counts) noexcept nogil:
         return self._n_threads if n_counts >= self._counts_for_threads else 1
@@ -468,7 +480,7 @@ cdef class ColumnMaker(Maker):
         self._copy(begin.column, begin.sign, out)
         self._add_between(rows, begin.low, wanted.low, -2, out)
         self._add_between(rows, begin.high, wanted.high, 2, out)
-        store.work += least * self._codes.shape[1]
+        store.work += least * self._coded.d
 
     cdef int64_t _bin_end(self, rows_t rows, Py_ssize_t f, Py_ssize_t bin) noexcept nogil:
         return rows.start[bin - self._layout._bin_start[f] + 1]
@@ -503,36 +515,21 @@ cdef class ColumnMaker(Maker):
             self._add_rows(rows.order + wanted, here - wanted, -factor, out)
 
     cdef void _add_rows(self, const int32_t* order, Py_ssize_t n, int factor, void* out) noexcept nogil:
-        cdef const void* codes = cnp.PyArray_DATA(self._codes)
         cdef void* bins = cnp.PyArray_DATA(self._scratch)
-        cdef int size = cnp.PyArray_ITEMSIZE(self._codes), n_threads = self._threads_for(n * self._codes.shape[1])
-        if size == 1:
-            self._count(<const uint8_t*> codes, order, n, n_threads)
-        elif size == 2:
-            self._count(<const uint16_t*> codes, order, n, n_threads)
-        else:
-            self._count(<const uint32_t*> codes, order, n, n_threads)
+        cdef int n_threads = self._threads_for(n * self._coded.d)
         if self._counts:
+            _count_in_parallel(self._coded, <const int32_t*> NULL, order, n, self._columns, <int32_t*> bins, n_threads)
             _run_along_columns(self._layout, <int32_t*> bins, self._n_threads)
             _add_voters(self._layout, <const int32_t*> bins, <int32_t> factor, <int32_t*> out, self._n_threads)
         else:
+            _count_in_parallel(self._coded, <const double*> cnp.PyArray_DATA(self._mass), order, n, self._columns,
+                               <double*> bins, n_threads)
             _run_along_columns(self._layout, <double*> bins, self._n_threads)
             _add_voters(self._layout, <const double*> bins, <double> factor, <double*> out, self._n_threads)
 
-    cdef void _count(self, const code_t* codes, const int32_t* rows, Py_ssize_t n, int n_threads) noexcept nogil:
-        cdef const int64_t* bin_start = &self._layout._bin_start[0]
-        cdef void* bins = cnp.PyArray_DATA(self._scratch)
-        cdef Py_ssize_t d = self._codes.shape[1], n_bins = self._scratch.shape[1]
-        if self._counts:
-            _count_in_parallel(codes, d, <const int32_t*> NULL, rows, n, bin_start, &self._columns[0], <int32_t*> bins,
-                               n_bins, n_threads)
-        else:
-            _count_in_parallel(codes, d, <const double*> cnp.PyArray_DATA(self._mass), rows, n, bin_start,
-                               &self._columns[0], <double*> bins, n_bins, n_threads)
-
     cdef void _add_table(self, rows_t rows, Py_ssize_t bin, int factor, void* out) noexcept nogil:
         """Add factor times the products with a voter that is 1 in the bins up to this one."""
-        cdef Py_ssize_t n_bins = self._scratch.shape[1]
+        cdef Py_ssize_t n_bins = self._coded.n_bins
         if self._counts:
             _add_voters(self._layout, <const int32_t*> rows.table + bin * n_bins, <int32_t> factor, <int32_t*> out,
                         self._n_threads)

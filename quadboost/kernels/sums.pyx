@@ -8,11 +8,11 @@ from cython.parallel cimport prange
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memset
 
-from quadboost.kernels.types cimport code_t, sum_of_products, sum_t
+from quadboost.kernels.types cimport code_t, sum_of_products
 
 
 cdef void _bin_sums_of(
-    const code_t[:, ::1] codes, const sum_t[::1] value, const int64_t[::1] bin_start, sum_t[::1] out,
+    const code_t[:, ::1] codes, const int64_t[::1] value, const int64_t[::1] bin_start, int64_t[::1] out,
     Py_ssize_t first, Py_ssize_t last,
 ) noexcept nogil:
     cdef Py_ssize_t r, f
@@ -23,9 +23,9 @@ cdef void _bin_sums_of(
 
 def bin_sums(
     const code_t[:, ::1] codes,      # IN  (m, d)
-    const sum_t[::1] value,          # IN  (m)
+    const int64_t[::1] value,        # IN  (m)
     const int64_t[::1] bin_start,    # IN  (d + 1)
-    sum_t[::1] out,                  # OUT (bins of all columns) sum of value in each bin; zeroed by the caller
+    int64_t[::1] out,                # OUT (bins of all columns) sum of value in each bin; zeroed by the caller
     int n_threads,
 ):
     cdef Py_ssize_t t, d = codes.shape[1]

@@ -20,10 +20,6 @@ ctypedef fused count_t:
     int32_t
     double
 
-ctypedef fused sum_t:
-    int64_t
-    double
-
 ctypedef fused exact_t:
     int32_t
     int64_t

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..common import threads
-from ..kernels.gram import ColumnMaker, DifferenceMaker, Maker, Store, copy_transposed
+from ..kernels.gram import ColumnMaker, DifferenceMaker, Maker, Store
 from ..kernels.sums import matrix_products, sort_rows
 from ..voters.columns import Voters
 
@@ -225,7 +225,7 @@ class ColumnGram:
         new = np.array([g for g in range(self.voters.n_columns) if g not in known])
         self.maker.tabulate(order, bin_end, new, table)
         for g, of_g in known.items():
-            copy_transposed(of_g, start[number], start[g], table)
+            self.maker.copy_transposed(of_g, start[number], start[g], table)
         return table
 
 

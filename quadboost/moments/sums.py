@@ -76,8 +76,8 @@ class ColumnSums:
     scales : Scales
         To which the targets were rounded.
     n_rows : int
-    mass : float64 array (bins of all columns,)
-        Weight of the rows in each bin; exact.
+    mass : int64 array of shape (bins of all columns,)
+        Weight of the rows in each bin, in units of the scales.
     product : int64 array of shape (n_outputs, bins of all columns)
         Sums of the targets in each bin, in units of the scales.
     sum_of_targets, sum_of_squares : int64 arrays of shape (n_outputs,)
@@ -108,11 +108,11 @@ class ColumnSums:
             raise ValueError(f"there are {len(codes)} rows; at most {MOST_ROWS - 1} can be summed at once: give parts")
 
         def per_bin(value: np.ndarray) -> np.ndarray:
-            bins = np.zeros(voters.bin_start[-1], dtype=value.dtype)
+            bins = np.zeros(voters.bin_start[-1], dtype=np.int64)
             bin_sums(codes, value, voters.bin_start, bins, n_threads)
             return bins
 
-        mass = np.ones(len(y)) if weight is None else scales.extent.round(weight)
+        mass = scales.extent.whole_weights(weight, len(y))
         product, sums, squares = np.empty((y.shape[1], voters.bin_start[-1]), dtype=np.int64), [], []
         for out, target, origin, largest in zip(product, y.T, scales.origin, scales.largest, strict=True):
             target = target - origin
@@ -122,19 +122,19 @@ class ColumnSums:
             squares.append(scales.extent.fixed_point(target * target, weight, largest * largest).sum())
         return cls(
             voters, scales, len(y), per_bin(mass), product,
-            np.array(sums, dtype=np.int64), np.array(squares, dtype=np.int64), float(mass.sum()),
+            np.array(sums, dtype=np.int64), np.array(squares, dtype=np.int64), float(mass.sum() * scales.extent.weight_unit),
         )  # fmt: skip
 
     @cached_property
     def voter_sum(self) -> np.ndarray:
-        return self._per_voter(self.mass)
+        return self._per_voter(self.mass) * self.scales.extent.weight_unit
 
     @cached_property
     def voter_square(self) -> np.ndarray:
         running = self.mass.copy()
         for first, last in zip(self.voters.bin_start[:-1], self.voters.bin_start[1:], strict=True):
             np.cumsum(running[first:last], out=running[first:last])
-        return running[self.voters.intervals.whole]
+        return running[self.voters.intervals.whole] * self.scales.extent.weight_unit
 
     @cached_property
     def target_sum(self) -> np.ndarray:
@@ -154,10 +154,11 @@ class ColumnSums:
 
     def mass_of(self, column: int) -> np.ndarray:
         """Weight of the rows in each bin of a column."""
-        return self.mass[self.voters.bin_start[column] : self.voters.bin_start[column + 1]]
+        own = self.mass[self.voters.bin_start[column] : self.voters.bin_start[column + 1]]
+        return own * self.scales.extent.weight_unit
 
     def _per_voter(self, bins: np.ndarray) -> np.ndarray:
-        sums = np.zeros(self.voters.n_voters, dtype=bins.dtype)
+        sums = np.zeros(self.voters.n_voters, dtype=np.int64)
         voter_sums(self.voters.layout, bins.copy(), sums)
         return sums
 
@@ -184,7 +185,8 @@ class ColumnSums:
         if not is_same or not (scales.extent.is_whole and scales.extent.are_repeats):
             raise ValueError(DIFFERENT_SCALES)
         return ColumnSums(
-            self.voters, scales, self.n_rows, self.mass,
+            self.voters, scales, self.n_rows,
+            _in_units(self.mass, self.scales.extent.weight_unit, scales.extent.weight_unit),
             _in_units(self.product, self.scales.units[:, None], scales.units[:, None]),
             _in_units(self.sum_of_targets, self.scales.units, scales.units),
             _in_units(self.sum_of_squares, self.scales.square_units, scales.square_units),
@@ -195,7 +197,7 @@ class ColumnSums:
 _ADDED = [field.name for field in fields(ColumnSums)][3:]
 
 
-def _in_units(integers: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.ndarray:
+def _in_units(integers: np.ndarray, old: np.ndarray | float, new: np.ndarray | float) -> np.ndarray:
     """Integers in other units, powers of two: whole numbers as before, or this is refused."""
     factor = np.rint(np.log2(new / old)).astype(np.int64)
     found = np.where(factor >= 0, integers >> np.maximum(factor, 0), integers << np.maximum(-factor, 0))
