@@ -12,16 +12,9 @@ class Slopes:
     risk: float
     residual_mean: float
     def __init__(
-        self,
-        slope: np.ndarray,
-        mean: np.ndarray,
-        eta: np.ndarray,
-        centre: np.ndarray,
-        store: Store,
-        total_weight: float,
-        risk: float,
-        residual_mean: float,
-    ) -> None: ...
+        self, slope: np.ndarray, mean: np.ndarray, eta: np.ndarray, centre: np.ndarray, store: Store,
+        total_weight: float, risk: float, residual_mean: float,
+    ) -> None: ...  # fmt: skip
     def move(self, j: int, delta: float) -> None: ...
 
 class Rounds:
@@ -31,36 +24,15 @@ class Rounds:
     PAUSED: int
     objective: float
     def __init__(
-        self,
-        train: Slopes,
-        validation: Slopes | None,
-        weight: np.ndarray,
-        anchor: np.ndarray,
-        eta: np.ndarray,
-        inverse: np.ndarray,
-        ridge: float,
-        shrink: float,
-        cap: float,
-        objective: float,
-        n_threads: int,
-    ) -> None: ...
+        self, train: Slopes, validation: Slopes | None, weight: np.ndarray, anchor: np.ndarray, eta: np.ndarray,
+        inverse: np.ndarray, ridge: float, shrink: float, cap: float, objective: float, n_threads: int,
+    ) -> None: ...  # fmt: skip
     def run(self, voter: np.ndarray, log: np.ndarray, first: int, last: int, floor: float) -> tuple[int, int, int]: ...
     def sweep(self, first: int, voter: np.ndarray, total: np.ndarray, n_logged: int) -> tuple[int, int]: ...
     def rerate(self) -> None: ...
 
 def follow_risk(
-    voter: np.ndarray,
-    total: np.ndarray,
-    first: int,
-    store: Store,
-    total_weight: float,
-    first_edge: np.ndarray,
-    mean: np.ndarray,
-    eta: np.ndarray,
-    centre: np.ndarray,
-    place: np.ndarray,
-    drawn: np.ndarray,
-    weight: np.ndarray,
-    state: np.ndarray,
-    risk: np.ndarray,
-) -> int: ...
+    voter: np.ndarray, total: np.ndarray, first: int, store: Store, total_weight: float, first_edge: np.ndarray,
+    mean: np.ndarray, eta: np.ndarray, centre: np.ndarray, place: np.ndarray, drawn: np.ndarray, weight: np.ndarray,
+    state: np.ndarray, risk: np.ndarray,
+) -> int: ...  # fmt: skip

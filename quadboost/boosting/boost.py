@@ -12,25 +12,12 @@ from .schedule import Schedule
 
 
 def boost(
-    moments: Moments,
-    penalty: str | Penalty | None = None,
-    *,
-    reg_lambda: float | None = None,
-    alpha_max: float = 0.1,
-    mode: str = "corrective",
-    max_rounds: int = 10_000,
-    tol: float = 1e-7,
-    fit_intercept: bool = False,
-    reweight_every: int | None = None,
-    reweight_sweeps: int | str = 1,
-    validation: Moments | None = None,
-    patience: int = 50,
-    output: int = 0,
-    max_seconds: float | None = None,
-    callback: Callback | None = None,
-    callback_every: int = 100,
-    resume: Progress | None = None,
-) -> Boosted:
+    moments: Moments, penalty: str | Penalty | None = None, *, reg_lambda: float | None = None, alpha_max: float = 0.1,
+    mode: str = "corrective", max_rounds: int = 10_000, tol: float = 1e-7, fit_intercept: bool = False,
+    reweight_every: int | None = None, reweight_sweeps: int | str = 1, validation: Moments | None = None,
+    patience: int = 50, output: int = 0, max_seconds: float | None = None, callback: Callback | None = None,
+    callback_every: int = 100, resume: Progress | None = None,
+) -> Boosted:  # fmt: skip
     """Learn the weights of an ensemble from moments.
 
     Each round takes the voter whose update decreases the objective most; of equal ones the first.

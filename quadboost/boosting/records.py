@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +16,7 @@ class Sweep:
 
     round: int
     voter: np.ndarray
-    total: np.ndarray
+    weight: np.ndarray
 
 
 @dataclass
@@ -25,31 +24,22 @@ class Trace:
     """Every weight that a run gave, in order: the ensemble after any round can be had from it."""
 
     voter: np.ndarray  # of each round
-    total: np.ndarray  # the weight it then had
+    weight: np.ndarray  # that it then had
     sweeps: list[Sweep]
     first_intercept: float
     centre: dict[int, float]  # by how much the intercept falls when a voter's weight rises by 1
     first_weight: np.ndarray | None = None  # None: zeros
 
-    def updates(self, round: int) -> tuple[np.ndarray, np.ndarray]:
-        """Voters whose weight changed in a round (counted from 1), in order, and their new weights."""
-        first = bisect_left(self.sweeps, round, key=lambda sweep: sweep.round)
-        swept = self.sweeps[first : bisect_right(self.sweeps, round, key=lambda sweep: sweep.round)]
-        return (
-            np.concatenate([self.voter[round - 1 : round], *(sweep.voter for sweep in swept)]),
-            np.concatenate([self.total[round - 1 : round], *(sweep.total for sweep in swept)]),
-        )
-
-    def all_updates(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def updates(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Voters whose weight changed, in order, their new weights, and how many changes each round ends with."""
-        voters, totals, first = [], [], 0
+        voters, weights, first = [], [], 0
         end = np.arange(1, len(self.voter) + 1)
         for sweep in self.sweeps:
             voters += [self.voter[first : sweep.round], sweep.voter]
-            totals += [self.total[first : sweep.round], sweep.total]
+            weights += [self.weight[first : sweep.round], sweep.weight]
             end[sweep.round - 1 :] += len(sweep.voter)
             first = sweep.round
-        return np.concatenate([*voters, self.voter[first:]]), np.concatenate([*totals, self.total[first:]]), end
+        return np.concatenate([*voters, self.voter[first:]]), np.concatenate([*weights, self.weight[first:]]), end
 
     def centres(self, n_voters: int) -> np.ndarray:
         """`centre` of every voter; zero for those that were never drawn."""
@@ -60,13 +50,9 @@ class Trace:
     def weights_at(self, round: int, n_voters: int) -> np.ndarray:
         """The weight of every voter after a round."""
         weight = np.zeros(n_voters) if self.first_weight is None else self.first_weight.copy()
-        first = 0
-        for sweep in [*self.sweeps, Sweep(round, self.voter[:0], self.total[:0])]:
-            last = min(round, sweep.round)
-            weight[self.voter[first:last]] = self.total[first:last]  # of several the last counts
-            if sweep.round <= round:
-                weight[sweep.voter] = sweep.total
-            first = last
+        voter, new_weight, end = self.updates()
+        n = int(end[round - 1]) if round else 0
+        weight[voter[:n]] = new_weight[:n]  # of several the last counts
         return weight
 
 

@@ -162,8 +162,6 @@ class _Run:
         """Of every voter on the training rows."""
         return self.train.slope + self.penalty.ridge * self.anchor
 
-    # --- where a run begins ---------------------------------------------------------------------------------
-
     def start(self, weight: np.ndarray) -> None:
         """Begin at these weights instead of zeros; where the schedule solves, at what they can reach together."""
         self.weight[:] = weight
@@ -214,8 +212,6 @@ class _Run:
             "output": self.output,
             **schedule,
         }
-
-    # --- rounds ---------------------------------------------------------------------------------------------
 
     def go(self) -> None:
         """Rounds until something says stop."""
@@ -271,8 +267,6 @@ class _Run:
         self._compute_slopes()
         self.kernel.objective += self.train.kernel.risk - drifted
         self.kernel.rerate()
-
-    # --- re-weighting ---------------------------------------------------------------------------------------
 
     def _reweight(self) -> None:
         """Re-weight the voters of the ensemble (section 3.1 of the paper), unless they are optimal as they are."""
@@ -333,8 +327,6 @@ class _Run:
         self.kernel.rerate()
         return Sweep(self.n_rounds, moved, weight[moved])
 
-    # --- reports and stops ----------------------------------------------------------------------------------
-
     def _report(self) -> None:
         """Stop early on validation risk, or when the callback asks."""
         schedule = self.schedule
@@ -360,8 +352,6 @@ class _Run:
                 self.n_rounds = self.n_seen
                 self.stop_reason = "patience"
                 break
-
-    # --- the outcome ----------------------------------------------------------------------------------------
 
     def result(self) -> Boosted:
         progress = self._progress()
@@ -414,7 +404,7 @@ class _Run:
         drawn = np.unique(np.concatenate([progress.voter, *(sweep.voter for sweep in progress.sweeps)]))
         return Trace(
             voter=progress.voter,
-            total=progress.log[:, TOTAL].copy(),
+            weight=progress.log[:, TOTAL].copy(),
             sweeps=progress.sweeps,
             first_intercept=self.first_intercept,
             centre=dict(zip(drawn.tolist(), self.centre[drawn].tolist(), strict=True)),

@@ -68,14 +68,10 @@ class Complexity:
 
 
 def rademacher_complexity(
-    X: Any,
-    *,
-    draws: int = 1000,
-    random_state: int | np.random.Generator | None = 0,
-    thresholds: Voters | Sequence[np.ndarray] | None = None,
-    categorical_features: Any = "auto",
+    X: Any, *, draws: int = 1000, random_state: int | np.random.Generator | None = 0,
+    thresholds: Voters | Sequence[np.ndarray] | None = None, categorical_features: Any = "auto",
     n_jobs: int | None = None,
-) -> Complexity:
+) -> Complexity:  # fmt: skip
     """Estimate the empirical Rademacher complexity of stumps on the rows of X.
 
     The class has both signs of every voter. It always has the constant, which an intercept is a multiple of.

@@ -116,19 +116,10 @@ def held_out_bound(errors: int, n: int, delta: float = 0.05) -> float:
 
 
 def risk_bound(
-    model: Any,
-    X: Any,
-    y: Any,
-    *,
-    delta: float = 0.05,
-    p: float = 1,
-    variant: str = "corrected",
-    loss: str = "quadratic",
-    complexity: Complexity | None = None,
-    draws: int = 1000,
-    random_state: int | np.random.Generator | None = 0,
-    n_jobs: int | None = None,
-) -> RiskBound:
+    model: Any, X: Any, y: Any, *, delta: float = 0.05, p: float = 1, variant: str = "corrected",
+    loss: str = "quadratic", complexity: Complexity | None = None, draws: int = 1000,
+    random_state: int | np.random.Generator | None = 0, n_jobs: int | None = None,
+) -> RiskBound:  # fmt: skip
     """Theorem 1 of the paper for a model of two classes, on the rows it was trained on.
 
     Parameters
@@ -192,16 +183,9 @@ def risk_bound(
 
 
 def scale_free_bound(
-    model: Any,
-    X: Any,
-    y: Any,
-    *,
-    delta: float = 0.05,
-    complexity: Complexity | None = None,
-    draws: int = 1000,
-    random_state: int | np.random.Generator | None = 0,
-    n_jobs: int | None = None,
-) -> RiskBound:
+    model: Any, X: Any, y: Any, *, delta: float = 0.05, complexity: Complexity | None = None, draws: int = 1000,
+    random_state: int | np.random.Generator | None = 0, n_jobs: int | None = None,
+) -> RiskBound:  # fmt: skip
     """The L1 bound with the ramp loss at the best scale of the score, for a model of two classes.
 
     The labels do not change when the score is multiplied. Of the scales at which the L1 norm of the weights is
@@ -278,17 +262,9 @@ class Certificate:
 
 
 def certify(
-    model: Any,
-    X: Any,
-    y: Any,
-    X_test: Any = None,
-    y_test: Any = None,
-    *,
-    delta: float = 0.05,
-    draws: int = 1000,
-    random_state: int | np.random.Generator | None = 0,
-    n_jobs: int | None = None,
-) -> Certificate:
+    model: Any, X: Any, y: Any, X_test: Any = None, y_test: Any = None, *, delta: float = 0.05, draws: int = 1000,
+    random_state: int | np.random.Generator | None = 0, n_jobs: int | None = None,
+) -> Certificate:  # fmt: skip
     """Every bound that a classifier can have.
 
     Parameters

@@ -10,8 +10,7 @@ import numpy as np
 
 from ..common.threads import threads_for
 from ..data.exact import Scales
-from ..data.rows import Rows
-from ..fitting.problem import Problem
+from ..fitting.problem import Problem, Rows
 from ..fitting.training import Options
 from ..moments.gram import Gram, RestGram
 from ..moments.moments import Moments, column_moments
@@ -58,11 +57,11 @@ class Folds:
         is_long = self.voters.n_voters * options.schedule.max_rounds > VOTERS_FOR_THREADS
         self.n_workers = min(options.n_threads, len(splits)) if is_long else 1
         self.scales = Scales.agree([(rows.y, rows.weight)])
-        self.total = column_moments(
+        self.all_rows = column_moments(
             self.voters, self.codes, rows.y, rows.weight, scales=self.scales, cache_bytes=options.cache_bytes // 2,
             n_threads=n_threads if self.n_workers == 1 else 1,  # each worker is a thread already
         )  # fmt: skip
-        self.shared = self.total.gram.columns()
+        self.shared = self.all_rows.gram.columns()
         self.shared.store.is_shared = True
 
     def make(self, number: int) -> Fold:
@@ -83,7 +82,7 @@ class Folds:
     def _rest(self, held_out: Moments) -> Moments:
         """All rows but those held out. The columns of all rows are shared by the splits."""
         source = RestGram(self.shared, held_out.gram.columns(), self._cache_bytes)
-        sums = self.total.sums.combined(held_out.sums, -1)
+        sums = self.all_rows.sums.combined(held_out.sums, -1)
         return replace(held_out, sums=sums, gram=Gram(source, self._cache_bytes))
 
     @property

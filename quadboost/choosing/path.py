@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from ..boosting.result import Boosted
 from ..boosting.rounds import run_rounds
 from ..boosting.schedule import SOLVE, Schedule
 from ..common.checks import at_least, one_of, positive
@@ -88,23 +87,11 @@ class RegularizationPath:
 
 
 def regularization_path(
-    X: Any,
-    y: Any,
-    penalty: str = "l1",
-    *,
-    strengths: int | Sequence[float] = 100,
-    tol: float = 1e-6,
-    max_rounds: int = 100_000,
-    sample_weight: Any = None,
-    thresholds: int | str = 255,
-    spacing: str = "quantile",
-    fit_intercept: bool = True,
-    categorical_features: Any = "auto",
-    min_category_count: int = 5,
-    cache_bytes: int = DEFAULT_CACHE_BYTES,
-    n_jobs: int | None = None,
-    verbose: int = 0,
-) -> RegularizationPath:
+    X: Any, y: Any, penalty: str = "l1", *, strengths: int | Sequence[float] = 100, tol: float = 1e-6,
+    max_rounds: int = 100_000, sample_weight: Any = None, thresholds: int | str = 255, spacing: str = "quantile",
+    fit_intercept: bool = True, categorical_features: Any = "auto", min_category_count: int = 5,
+    cache_bytes: int = DEFAULT_CACHE_BYTES, n_jobs: int | None = None, verbose: int = 0,
+) -> RegularizationPath:  # fmt: skip
     """Find the best ensemble under each of many strengths of a penalty; each starts from the one before.
 
     Parameters
@@ -141,8 +128,7 @@ def regularization_path(
     schedule = Schedule(
         max_rounds, LEAST_TOL, reweight_every=min(ROUNDS_AT_A_TIME, max_rounds), reweight_sweeps=SOLVE, gap=tol
     )
-    points: list[_Point] = []
-    weight = None
+    active, figures, weight = [], [], None
     with steps_of(verbose, len(values), "strength") as tell:
         for value in values.tolist():
             best = run_rounds(
@@ -150,37 +136,25 @@ def regularization_path(
                 mode="corrective", fit_intercept=fit_intercept, start_weight=weight,
             )  # fmt: skip
             weight = best.weight
-            points.append(_Point.of(best))
+            active.append({int(voter): weight[voter] for voter in np.flatnonzero(weight)})
+            figures.append((best.intercept, best.risk, best.objective, best.dual_gap))
             tell()
-    return _path_of(points, penalty, values, voters, problem)
-
-
-class _Point(NamedTuple):
-    """What is kept of one strength."""
-
-    voter: np.ndarray
-    weight: np.ndarray
-    intercept: float
-    risk: float
-    objective: float
-    dual_gap: float
-
-    @classmethod
-    def of(cls, best: Boosted) -> _Point:
-        voter = np.flatnonzero(best.weight)
-        return cls(voter, best.weight[voter], best.intercept, best.risk, best.objective, best.dual_gap)
+    return _path_of(active, np.array(figures), penalty, values, voters, problem)
 
 
 def _path_of(
-    points: Sequence[_Point], penalty: str, strength: np.ndarray, candidates: Voters, problem: Problem
+    active: Sequence[dict[int, float]],
+    figures: np.ndarray,
+    penalty: str,
+    strength: np.ndarray,
+    candidates: Voters,
+    problem: Problem,
 ) -> RegularizationPath:
     """The points side by side, over the voters that any of them has."""
-    voters = np.unique(np.concatenate([point.voter for point in points]))
-    weight = np.zeros((len(points), len(voters)))
-    for row, point in zip(weight, points, strict=True):
-        row[np.searchsorted(voters, point.voter)] = point.weight
+    voters = np.array(sorted(set().union(*active)), dtype=np.int64)
+    weight = np.array([[own.get(voter, 0.0) for voter in voters.tolist()] for own in active])
     feature, kind, threshold = candidates.describe(voters)
-    intercept, risk, objective, dual_gap = np.array([point[2:] for point in points]).T
+    intercept, risk, objective, dual_gap = figures.T
     return RegularizationPath(
         penalty=penalty,
         strength=strength,

@@ -201,7 +201,7 @@ def _run(fold: Fold, candidate: Candidate, options: Options, rounds: np.ndarray 
 def _risks(fold: Fold, run: Boosted, output: int) -> np.ndarray:
     """The risk on the rows held out, before the first round and after each."""
     held_out, trace = fold.held_out, run.trace
-    voter, new_weight, end = trace.all_updates()
+    voter, new_weight, end = trace.updates()
     mean = held_out.voter_sum / held_out.total_weight
     intercept = trace.first_intercept - float(held_out.origin[output])
     first_edge = held_out.product_sum[:, output] / held_out.total_weight - intercept * mean

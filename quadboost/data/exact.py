@@ -67,7 +67,7 @@ class Extent:
         return self.is_whole and self.total < MOST_ROWS
 
     def whole_weights(self, weight: np.ndarray | None, n_rows: int) -> np.ndarray:
-        """Weights in units of `weight_unit`, rounded: so fine that it hardly matters, and their sums are exact doubles."""
+        """Weights in units of `weight_unit`, so fine that rounding hardly matters; their sums are exact as doubles."""
         return np.rint(np.ldexp(np.ones(n_rows) if weight is None else weight, self._weight_bits)).astype(np.int64)
 
     def round(self, weight: np.ndarray) -> np.ndarray:

@@ -23,7 +23,6 @@ from ..choosing.search import Candidate, Judge, Table, check_strengths, cross_va
 from ..common.checks import at_least, one_of
 from ..common.progress import steps_of
 from ..data.examples import labels_of, real_targets
-from ..fitting.ensembles import make_ensemble
 from ..fitting.problem import Problem
 from ..fitting.training import Measured, Options
 from ..moments.moments import DEFAULT_CACHE_BYTES, Moments
@@ -193,7 +192,7 @@ class _Search(_QuadBoost):
         y = problem.given.y if problem.given.kept is None else checked(y)
         splits = self._splits(problem.given.X, y, problem.given.kept, groups)
         folds = Folds(problem, splits, options, thresholds_per_fold=self.thresholds_per_fold)
-        candidates = self._candidates(folds.total)
+        candidates = self._candidates(folds.all_rows)
         with steps_of(self.verbose, len(candidates) * len(splits), "run") as tell:
             table = cross_validate(folds, candidates, self._rounds(), self._judge(problem, y), tell)
         greater_is_better = self.scoring not in ("risk", "error")
@@ -202,7 +201,7 @@ class _Search(_QuadBoost):
         self.best_index_ = row
         self.best_score_ = float(table.mean[row])
         self.best_params_ = _parameters(candidates[table.candidate[row]], int(table.rounds[row]))
-        self._refit(problem, Measured(problem.rows, folds.voters, folds.total), start)
+        self._refit(problem, Measured(problem.rows, folds.voters, folds.all_rows), start)
 
     def _judge(self, problem: Problem, y: np.ndarray) -> Judge | None:
         if self.scoring == "risk":
@@ -211,7 +210,7 @@ class _Search(_QuadBoost):
         if self.scoring == "error":
 
             def error(fold: Fold, runs: Sequence[Boosted]) -> float:
-                found = make_ensemble(problem, fold.voters, runs)
+                found = problem.ensemble(fold.voters, runs)
                 wrong = found.labels_of(found.score_matrix(rows.X[fold.rows], n_jobs=1)) != problem.given.y[fold.rows]
                 return float(np.average(wrong, weights=None if rows.weight is None else rows.weight[fold.rows]))
 
@@ -222,7 +221,7 @@ class _Search(_QuadBoost):
         weight = problem.given.all_weights() if _takes_weights(scorer) else None
 
         def score(fold: Fold, runs: Sequence[Boosted]) -> float:
-            estimator = self._plain.from_ensemble(make_ensemble(problem, fold.voters, runs), n_jobs=1)
+            estimator = self._plain.from_ensemble(problem.ensemble(fold.voters, runs), n_jobs=1)
             own = original[fold.rows]
             weighted = {} if weight is None else {"sample_weight": weight[own]}
             return float(scorer(estimator, _safe_indexing(problem.given.X, own), y[own], **weighted))
@@ -312,31 +311,13 @@ class QuadBoostClassifierCV(_Search, QuadBoostClassifier):
     _plain = QuadBoostClassifier
 
     def __init__(
-        self,
-        penalty: Any = "l1",
-        *,
-        reg_lambda: Any = 10,
-        alpha_max: Any = 10,
-        rounds: Any = None,
-        cv: Any = 5,
-        scoring: Any = "risk",
-        one_standard_error: bool = False,
-        thresholds_per_fold: bool = False,
-        mode: str = "corrective",
-        max_rounds: int = 1_000,
-        thresholds: int | str = 255,
-        spacing: str = "quantile",
-        fit_intercept: bool = True,
-        reweight_every: int | None = None,
-        reweight_sweeps: int | str = 1,
-        tol: float = 1e-7,
-        cache_bytes: int = DEFAULT_CACHE_BYTES,
-        categorical_features: Any = "auto",
-        min_category_count: int = 5,
-        class_weight: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
+        self, penalty: Any = "l1", *, reg_lambda: Any = 10, alpha_max: Any = 10, rounds: Any = None, cv: Any = 5,
+        scoring: Any = "risk", one_standard_error: bool = False, thresholds_per_fold: bool = False,
+        mode: str = "corrective", max_rounds: int = 1_000, thresholds: int | str = 255, spacing: str = "quantile",
+        fit_intercept: bool = True, reweight_every: int | None = None, reweight_sweeps: int | str = 1,
+        tol: float = 1e-7, cache_bytes: int = DEFAULT_CACHE_BYTES, categorical_features: Any = "auto",
+        min_category_count: int = 5, class_weight: Any = None, n_jobs: int | None = None, verbose: int = 0,
+    ) -> None:  # fmt: skip
         self._set_parameters(locals())
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:  # type: ignore[override]
@@ -375,31 +356,13 @@ class QuadBoostRegressorCV(_Search, QuadBoostRegressor):
     _plain = QuadBoostRegressor
 
     def __init__(
-        self,
-        penalty: Any = "l1",
-        *,
-        reg_lambda: Any = 10,
-        alpha_max: Any = 10,
-        rounds: Any = None,
-        cv: Any = 5,
-        scoring: Any = "risk",
-        one_standard_error: bool = False,
-        thresholds_per_fold: bool = False,
-        mode: str = "corrective",
-        max_rounds: int = 1_000,
-        thresholds: int | str = 255,
-        spacing: str = "quantile",
-        fit_intercept: bool = True,
-        reweight_every: int | None = None,
-        reweight_sweeps: int | str = 1,
-        tol: float = 1e-7,
-        cache_bytes: int = DEFAULT_CACHE_BYTES,
-        categorical_features: Any = "auto",
-        min_category_count: int = 5,
-        standardize: bool = False,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
+        self, penalty: Any = "l1", *, reg_lambda: Any = 10, alpha_max: Any = 10, rounds: Any = None, cv: Any = 5,
+        scoring: Any = "risk", one_standard_error: bool = False, thresholds_per_fold: bool = False,
+        mode: str = "corrective", max_rounds: int = 1_000, thresholds: int | str = 255, spacing: str = "quantile",
+        fit_intercept: bool = True, reweight_every: int | None = None, reweight_sweeps: int | str = 1,
+        tol: float = 1e-7, cache_bytes: int = DEFAULT_CACHE_BYTES, categorical_features: Any = "auto",
+        min_category_count: int = 5, standardize: bool = False, n_jobs: int | None = None, verbose: int = 0,
+    ) -> None:  # fmt: skip
         self._set_parameters(locals())
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:  # type: ignore[override]

@@ -21,9 +21,7 @@ from ..common.checks import at_least, positive
 from ..common.progress import Callback, news_of
 from ..common.threads import resolve_threads
 from ..data.examples import has_validation
-from ..data.rows import Rows
-from ..fitting.ensembles import make_ensemble
-from ..fitting.problem import Problem, Reading
+from ..fitting.problem import Problem, Reading, Rows
 from ..fitting.training import Measured, Options, Trained, train
 from ..model.ensemble import Ensemble
 from ..moments.moments import DEFAULT_CACHE_BYTES
@@ -174,15 +172,16 @@ class _QuadBoost(BaseEstimator):
         codes = self._voters.code(matrix)
         scores = np.tile([trace.first_intercept for trace in self._traces] * self._target_scale, (len(matrix), 1))
         weight = [dict[int, float]() for _ in self._traces]
+        updates = [tuple(values.tolist() for values in trace.updates()) for trace in self._traces]
         n_rounds = np.atleast_1d(self.n_rounds_)
-        for round in range(1, int(n_rounds.max()) + 1):
-            for output in np.flatnonzero(n_rounds >= round).tolist():
-                trace = self._traces[output]
-                for voter, total in zip(*(values.tolist() for values in trace.updates(round)), strict=True):
-                    feature, votes = self._voters.votes(voter)
-                    delta = (total - weight[output].get(voter, 0.0)) * self._target_scale[output]
-                    weight[output][voter] = total
-                    scores[:, output] += delta * (votes[codes[:, feature]] - trace.centre[voter])
+        for round in range(int(n_rounds.max())):
+            for output in np.flatnonzero(n_rounds > round).tolist():
+                voters, new_weights, end = updates[output]
+                for i in range(end[round - 1] if round else 0, end[round]):
+                    feature, votes = self._voters.votes(voters[i])
+                    delta = (new_weights[i] - weight[output].get(voters[i], 0.0)) * self._target_scale[output]
+                    weight[output][voters[i]] = new_weights[i]
+                    scores[:, output] += delta * (votes[codes[:, feature]] - self._traces[output].centre[voters[i]])
             yield scores.copy() if self.ensemble_.weight.ndim == 2 else scores[:, 0].copy()
 
     def _options(self) -> Options:
@@ -249,7 +248,7 @@ class _QuadBoost(BaseEstimator):
             "outputs": [result.figures() for result in trained.boosted],
             "feature_importances": trained.importance.tolist(),
         }
-        self._take_over(make_ensemble(problem, trained.voters, trained.boosted, info))
+        self._take_over(problem.ensemble(trained.voters, trained.boosted, info))
         self._warm = None
         if self.warm_start:
             progress = [result.progress for result in trained.boosted]
@@ -331,33 +330,15 @@ class QuadBoostClassifier(ClassifierMixin, _QuadBoost):
     """
 
     def __init__(
-        self,
-        penalty: str | None = "l1",
-        *,
-        reg_lambda: float | str = "auto",
-        alpha_max: float = 0.1,
-        mode: str = "corrective",
-        max_rounds: int = 10_000,
-        thresholds: int | str = 255,
-        spacing: str = "quantile",
-        fit_intercept: bool = True,
-        reweight_every: int | None = None,
-        reweight_sweeps: int | str = 1,
-        validation_fraction: float | None = None,
-        patience: int = 50,
-        tol: float = 1e-7,
-        cache_bytes: int = DEFAULT_CACHE_BYTES,
-        categorical_features: Any = "auto",
-        min_category_count: int = 5,
-        class_weight: Any = None,
-        warm_start: bool = False,
-        max_seconds: float | None = None,
-        callbacks: Sequence[Callback] | None = None,
-        callback_every: int = 100,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
+        self, penalty: str | None = "l1", *, reg_lambda: float | str = "auto", alpha_max: float = 0.1,
+        mode: str = "corrective", max_rounds: int = 10_000, thresholds: int | str = 255, spacing: str = "quantile",
+        fit_intercept: bool = True, reweight_every: int | None = None, reweight_sweeps: int | str = 1,
+        validation_fraction: float | None = None, patience: int = 50, tol: float = 1e-7,
+        cache_bytes: int = DEFAULT_CACHE_BYTES, categorical_features: Any = "auto", min_category_count: int = 5,
+        class_weight: Any = None, warm_start: bool = False, max_seconds: float | None = None,
+        callbacks: Sequence[Callback] | None = None, callback_every: int = 100, n_jobs: int | None = None,
+        random_state: Any = None, verbose: int = 0,
+    ) -> None:  # fmt: skip
         self._set_parameters(locals())
 
     def fit(
@@ -428,33 +409,15 @@ class QuadBoostRegressor(RegressorMixin, _QuadBoost):
     """
 
     def __init__(
-        self,
-        penalty: str | None = "l1",
-        *,
-        reg_lambda: float | str = "auto",
-        alpha_max: float = 0.1,
-        mode: str = "corrective",
-        max_rounds: int = 10_000,
-        thresholds: int | str = 255,
-        spacing: str = "quantile",
-        fit_intercept: bool = True,
-        reweight_every: int | None = None,
-        reweight_sweeps: int | str = 1,
-        validation_fraction: float | None = None,
-        patience: int = 50,
-        tol: float = 1e-7,
-        cache_bytes: int = DEFAULT_CACHE_BYTES,
-        categorical_features: Any = "auto",
-        min_category_count: int = 5,
-        standardize: bool = False,
-        warm_start: bool = False,
-        max_seconds: float | None = None,
-        callbacks: Sequence[Callback] | None = None,
-        callback_every: int = 100,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
+        self, penalty: str | None = "l1", *, reg_lambda: float | str = "auto", alpha_max: float = 0.1,
+        mode: str = "corrective", max_rounds: int = 10_000, thresholds: int | str = 255, spacing: str = "quantile",
+        fit_intercept: bool = True, reweight_every: int | None = None, reweight_sweeps: int | str = 1,
+        validation_fraction: float | None = None, patience: int = 50, tol: float = 1e-7,
+        cache_bytes: int = DEFAULT_CACHE_BYTES, categorical_features: Any = "auto", min_category_count: int = 5,
+        standardize: bool = False, warm_start: bool = False, max_seconds: float | None = None,
+        callbacks: Sequence[Callback] | None = None, callback_every: int = 100, n_jobs: int | None = None,
+        random_state: Any = None, verbose: int = 0,
+    ) -> None:  # fmt: skip
         self._set_parameters(locals())
 
     def __sklearn_tags__(self) -> Any:

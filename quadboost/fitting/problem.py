@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..boosting.result import Boosted
+from ..data.exact import effective_count
 from ..data.examples import (
     Examples,
     check_size,
@@ -19,10 +22,30 @@ from ..data.examples import (
     spread_of,
     times,
 )
-from ..data.rows import Rows
 from ..data.schema import FrameSchema, read_table, to_matrix
+from ..model.ensemble import Ensemble
 from ..voters.columns import Voters
 from ..voters.thresholds import candidate_voters
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Examples: a real matrix (missing values are NaN, categories level numbers), targets and weights."""
+
+    X: np.ndarray
+    y: np.ndarray  # (m, n_outputs)
+    weight: np.ndarray | None = None
+    repeats: np.ndarray | None = None  # the part of the weight that says how many examples a row stands for
+
+    def take(self, rows: np.ndarray) -> Rows:
+        def part(values: np.ndarray | None) -> np.ndarray | None:
+            return None if values is None else values[rows]
+
+        return Rows(self.X[rows], self.y[rows], part(self.weight), part(self.repeats))
+
+    @property
+    def n_examples(self) -> float:
+        return float(len(self.y)) if self.repeats is None else effective_count(self.repeats)
 
 
 @dataclass(frozen=True)
@@ -112,6 +135,25 @@ class Problem:
         """The candidate voters by some of the rows."""
         return candidate_voters(
             rows.X, rows.weight, thresholds=thresholds, spacing=spacing, n_levels=self.n_levels, n_threads=n_threads
+        )
+
+    def ensemble(self, voters: Voters, boosted: Sequence[Boosted], info: Mapping[str, Any] | None = None) -> Ensemble:
+        """The model: voters with a weight, one run per output, in the units of the targets."""
+        weight = np.column_stack([result.weight for result in boosted]) * self.target_scale
+        intercept = np.array([result.intercept for result in boosted]) * self.target_scale
+        active = np.flatnonzero(weight.any(axis=1))
+        feature, kind, threshold = voters.describe(active)
+        return Ensemble(
+            feature,
+            threshold,
+            weight[active, 0] if self.one_output else weight[active],
+            intercept[0] if self.one_output else intercept,
+            kind=kind,
+            n_features=self.schema.n_features,
+            classes=self.classes,
+            feature_names=self.schema.feature_names,
+            categories=self.schema.categories,
+            info=info,
         )
 
 

@@ -14,12 +14,11 @@ from ..boosting.rounds import MODES, run_rounds
 from ..boosting.schedule import Schedule
 from ..common.checks import at_least, one_of
 from ..common.threads import threads_for
-from ..data.rows import Rows
 from ..moments.moments import Moments, column_moments
 from ..moments.sums import ColumnSums
 from ..voters.columns import Voters
 from ..voters.thresholds import check_thresholds
-from .problem import Problem
+from .problem import Problem, Rows
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
 from quadboost.kernels.types cimport PREFETCH, code_t, count_t, exact_t
-from quadboost.kernels.voters cimport add_voters, intervals_t, run_along
 
 import numpy as np
 
@@ -19,6 +18,20 @@ cnp.import_array()
 cdef extern from "compiler.h":
     uintptr_t LOAD(const uintptr_t*) noexcept nogil
     void STORE(uintptr_t*, uintptr_t) noexcept nogil
+
+cdef extern from "voters.h":
+    ctypedef struct intervals_t:
+        const int32_t* low
+        const int32_t* high
+        const int32_t* whole
+        Py_ssize_t n_nested
+        Py_ssize_t n_voters
+    void run_along_counts(int32_t*, Py_ssize_t) noexcept nogil
+    void run_along_whole_sums(int64_t*, Py_ssize_t) noexcept nogil
+    void run_along_sums(double*, Py_ssize_t) noexcept nogil
+    void add_voters_counts(const int32_t*, intervals_t, int32_t, int32_t*) noexcept nogil
+    void add_voters_whole_sums(const int64_t*, intervals_t, int64_t, int64_t*) noexcept nogil
+    void add_voters_sums(const double*, intervals_t, double, double*) noexcept nogil
 
 cdef enum:
     VOTERS_FOR_THREADS = 500000  # below which a second thread costs more than it brings
@@ -52,6 +65,26 @@ cdef class Layout:
         of.n_voters, of.n_nested = self._voter_start[f + 1] - first, self._n_nested[f]
         of.low, of.high, of.whole = &self._low[first], &self._high[first], &self._whole[first]
         return of
+
+
+cdef inline void run_along(exact_t* bins, Py_ssize_t n) noexcept nogil:
+    """Make sums per bin running sums."""
+    if exact_t is int32_t:
+        run_along_counts(bins, n)
+    elif exact_t is int64_t:
+        run_along_whole_sums(bins, n)
+    else:
+        run_along_sums(bins, n)
+
+
+cdef inline void add_voters(const exact_t* running, intervals_t of, exact_t factor, exact_t* out) noexcept nogil:
+    """Add factor times the sum of value * h for every voter of a column, from running sums over all bins."""
+    if exact_t is int32_t:
+        add_voters_counts(running, of, factor, out)
+    elif exact_t is int64_t:
+        add_voters_whole_sums(running, of, factor, out)
+    else:
+        add_voters_sums(running, of, factor, out)
 
 
 cdef void _run_along_columns(Layout layout, exact_t* bins, int n_threads) noexcept nogil:

@@ -120,10 +120,9 @@ class ColumnSums:
             out[:] = per_bin(value)
             sums.append(value.sum())
             squares.append(scales.extent.fixed_point(target * target, weight, largest * largest).sum())
-        return cls(
-            voters, scales, len(y), per_bin(mass), product,
-            np.array(sums, dtype=np.int64), np.array(squares, dtype=np.int64), float(mass.sum() * scales.extent.weight_unit),
-        )  # fmt: skip
+        total = float(mass.sum() * scales.extent.weight_unit)
+        targets, squared = np.array(sums, dtype=np.int64), np.array(squares, dtype=np.int64)
+        return cls(voters, scales, len(y), per_bin(mass), product, targets, squared, total)
 
     @cached_property
     def voter_sum(self) -> np.ndarray:

@@ -22,7 +22,7 @@ def random_trace(seed):
 
     return Trace(
         voter=rng.integers(0, N_VOTERS, size=n_rounds),
-        total=rng.normal(size=n_rounds),
+        weight=rng.normal(size=n_rounds),
         sweeps=[sweep(round) for round in after],
         first_intercept=0.5,
         centre={3: 0.25, 5: -1.0},
@@ -32,10 +32,10 @@ def random_trace(seed):
 
 def changes_of(trace, round):
     """Every change of a round, in order."""
-    yield trace.voter[round - 1], trace.total[round - 1]
+    yield trace.voter[round - 1], trace.weight[round - 1]
     for sweep in trace.sweeps:
         if sweep.round == round:
-            yield from zip(sweep.voter, sweep.total, strict=True)
+            yield from zip(sweep.voter, sweep.weight, strict=True)
 
 
 def replayed(trace):
@@ -67,7 +67,7 @@ def test_the_changes_of_a_round_are_its_voter_and_then_its_sweeps(seed):
 @pytest.mark.parametrize("seed", range(40))
 def test_all_changes_are_those_of_every_round(seed):
     trace = random_trace(seed)
-    voter, total, end = trace.all_updates()
+    voter, total, end = trace.updates()
     first = 0
     for round, last in enumerate(end.tolist(), start=1):
         found = list(zip(voter[first:last], total[first:last], strict=True))

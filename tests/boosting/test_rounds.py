@@ -189,7 +189,7 @@ def test_a_sweep_under_l1_drops_a_voter_that_others_have_made_useless():
     swept = boost(moments_from_matrix(H, y), L1(0.05), reweight_every=1, max_rounds=10_000)
     assert swept.history["voter"][0] == 2
     assert swept.weight[2] == 0.0
-    assert any(2 in sweep.voter[sweep.total == 0] for sweep in swept.trace.sweeps)
+    assert any(2 in sweep.voter[sweep.weight == 0] for sweep in swept.trace.sweeps)
     np.testing.assert_allclose(swept.weight, lasso_solution(H, y, 0.05).weight, rtol=0, atol=1e-6)
 
 
@@ -198,12 +198,12 @@ def test_a_sweep_goes_once_over_the_voters_of_the_ensemble_and_no_others(problem
     weight = np.zeros(problem.moments.n_voters)
     left = 0
     for t, j in enumerate(found.trace.voter):
-        weight[j] = found.trace.total[t]
+        weight[j] = found.trace.weight[t]
         for sweep in (sweep for sweep in found.trace.sweeps if sweep.round == t + 1):
             assert np.all(np.diff(sweep.voter) > 0)
             assert np.all(weight[sweep.voter] != 0)
-            weight[sweep.voter] = sweep.total
-            left += np.count_nonzero(sweep.total == 0)
+            weight[sweep.voter] = sweep.weight
+            left += np.count_nonzero(sweep.weight == 0)
     assert left > 0
     np.testing.assert_array_equal(weight, found.weight)
 

@@ -100,9 +100,9 @@ def test_the_folds_add_up_to_all_rows():
     folds = folds_of(REAL, WEIGHT)
     for number in range(5):
         fold = folds.make(number)
-        assert_same_sums(fold.train + fold.held_out, folds.total)
-        assert fold.train.total_weight < folds.total.total_weight
-    assert folds.total.total_weight == pytest.approx(WEIGHT.sum())
+        assert_same_sums(fold.train + fold.held_out, folds.all_rows)
+        assert fold.train.total_weight < folds.all_rows.total_weight
+    assert folds.all_rows.total_weight == pytest.approx(WEIGHT.sum())
     assert {len(getattr(fold.train, name)) for name in SUMS[1:]} == {folds.voters.n_voters, 1}
 
 

@@ -231,7 +231,7 @@ def test_a_score_that_is_no_number_is_never_chosen():
 def run(name, strength, fit_intercept, y=REAL, **schedule):
     folds = folds_of(y)
     return run_rounds(
-        folds.total,
+        folds.all_rows,
         make_penalty(name, strength, strength),
         Schedule(**schedule),
         mode="corrective",
@@ -240,7 +240,7 @@ def run(name, strength, fit_intercept, y=REAL, **schedule):
 
 
 def largest(name, fit_intercept, y=REAL):
-    values = strengths_of(name, 3, folds_of(y).total, fit_intercept)
+    values = strengths_of(name, 3, folds_of(y).all_rows, fit_intercept)
     return values.max()
 
 
@@ -270,7 +270,7 @@ def test_the_largest_linf_strength_bounds_no_first_weight(fit_intercept):
 
 @pytest.mark.parametrize(("name", "strongest_first"), [("l1", -1), ("l2", -1), ("linf", 1)])
 def test_strengths_come_strongest_first_and_evenly_on_a_log_scale(name, strongest_first):
-    moments = folds_of().total
+    moments = folds_of().all_rows
     values = strengths_of(name, 7, moments, True)
     steps = np.diff(np.log(values)) * strongest_first
     assert len(values) == 7
@@ -282,14 +282,14 @@ def test_strengths_come_strongest_first_and_evenly_on_a_log_scale(name, stronges
 
 @pytest.mark.parametrize("name", ["l1", "l2", "linf"])
 def test_a_constant_target_has_strengths_too(name):
-    values = strengths_of(name, 4, folds_of(np.ones(M)).total, True)
+    values = strengths_of(name, 4, folds_of(np.ones(M)).all_rows, True)
     assert np.isfinite(values).all()
     assert (values > 0).all()
 
 
 def test_several_outputs_share_the_largest_strength():
-    both = folds_of(np.column_stack([REAL, 3 * LABELS])).total
-    single = [folds_of(y).total for y in (REAL, 3 * LABELS)]
+    both = folds_of(np.column_stack([REAL, 3 * LABELS])).all_rows
+    single = [folds_of(y).all_rows for y in (REAL, 3 * LABELS)]
     assert strengths_of("l1", 2, both, True)[0] == max(strengths_of("l1", 2, own, True)[0] for own in single)
 
 

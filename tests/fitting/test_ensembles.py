@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from quadboost.fitting.ensembles import make_ensemble
 from quadboost.fitting.problem import Problem, Reading
 from quadboost.voters.columns import LEVEL, MISSING, THRESHOLD
 
@@ -26,7 +25,7 @@ def run(weight, intercept):
 def made(y, *runs, labels=False, **more):
     make = Problem.of_labels if labels else Problem.of_targets
     problem = make(FRAME, y, None, Reading(), **more)
-    return make_ensemble(problem, problem.voters(problem.rows, 255, "quantile", 1), runs, {"rows": M})
+    return problem.ensemble(problem.voters(problem.rows, 255, "quantile", 1), runs, {"rows": M})
 
 
 # The voters: x above 0.25, 0.75, 1.25; x missing; the cities p, q and r.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from quadboost.data.rows import Rows
+from quadboost.fitting.problem import Rows
 
 X = np.arange(12.0).reshape(6, 2)
 Y = np.arange(6.0)[:, None]
