@@ -43,7 +43,7 @@ LAZY = {
 OTHERS = {
     "sklearn": "data.examples estimators.plain estimators.cv commands.train commands.train_data",
     "scipy": "bounds.risk",
-    "joblib": "choosing.search bounds.complexity",
+    "joblib": "bounds.complexity",
     "h5py": "model.file",
     "tqdm": "common.progress",
     "matplotlib": "choosing.plots",

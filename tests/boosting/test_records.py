@@ -57,14 +57,6 @@ def test_weights_after_every_round_are_those_of_a_replay(seed):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_the_changes_of_a_round_are_its_voter_and_then_its_sweeps(seed):
-    trace = random_trace(seed)
-    for round in range(1, len(trace.voter) + 1):
-        found = list(zip(*trace.updates(round), strict=True))
-        assert found == list(changes_of(trace, round))
-
-
-@pytest.mark.parametrize("seed", range(40))
 def test_all_changes_are_those_of_every_round(seed):
     trace = random_trace(seed)
     voter, total, end = trace.updates()
