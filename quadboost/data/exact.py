@@ -68,7 +68,9 @@ class Extent:
 
     def whole_weights(self, weight: np.ndarray | None, n_rows: int) -> np.ndarray:
         """Weights in units of `weight_unit`, so fine that rounding hardly matters; their sums are exact as doubles."""
-        return np.rint(np.ldexp(np.ones(n_rows) if weight is None else weight, self._weight_bits)).astype(np.int64)
+        if weight is None:
+            return np.full(n_rows, np.rint(np.ldexp(1.0, self._weight_bits)), dtype=np.int64)
+        return np.rint(np.ldexp(weight, self._weight_bits)).astype(np.int64)
 
     def round(self, weight: np.ndarray) -> np.ndarray:
         """Weights rounded to that; whole numbers stay as they are."""
@@ -133,9 +135,9 @@ class Scales:
         largest = np.max([_largest(y) for y, _ in parts], axis=0)
         mean = _means(parts, extent, largest)
         spread = np.max([_largest(y - mean) for y, _ in parts], axis=0)
-        # Labels stay the whole numbers that they are, also in a part with one class.
-        are_labels = np.all([np.isin(y, (-1.0, 0.0, 1.0)).all(axis=0) for y, _ in parts], axis=0)
-        is_far = (np.abs(mean) > FAR * spread) & ~are_labels
+        is_far = np.abs(mean) > FAR * spread
+        if is_far.any():  # labels stay the whole numbers that they are, also in a part with one class
+            is_far &= ~np.all([np.isin(y, (-1.0, 0.0, 1.0)).all(axis=0) for y, _ in parts], axis=0)
         return cls(extent, tuple(np.where(is_far, mean, 0.0)), tuple(np.where(is_far, spread, largest)))
 
     def union(self, other: Scales) -> Scales:

@@ -285,10 +285,10 @@ cdef class Store:
 
     def find(self, Py_ssize_t voter) -> bool:
         """Whether the column of a voter is in memory, or could be made now."""
-        cdef const void* found
-        with nogil:
-            found = self.fetch(voter) if not self.is_shared or self._address[voter] != 0 or self._make(voter) else NULL
-        return found != NULL
+        if self._address[voter] == 0:
+            with nogil:
+                self._make(voter)
+        return self._address[voter] != 0 and self.fetch(voter) != NULL
 
     def room(self):
         """An array for the next column, to be written and then kept."""

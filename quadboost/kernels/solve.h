@@ -11,7 +11,7 @@
 
 #define TOGETHER 4 /* rows of the factor that are subtracted in one go, while the row they change is at hand */
 
-FOR_EVERY_MACHINE static void subtract_rows(
+FOR_WIDE_MACHINES_TOO static void subtract_rows(
     double *restrict row, const double *restrict u0, const double *restrict u1, const double *restrict u2,
     const double *restrict u3, const double *restrict c, ptrdiff_t n)
 {
@@ -19,7 +19,7 @@ FOR_EVERY_MACHINE static void subtract_rows(
         row[i] -= (c[0] * u0[i] + c[1] * u1[i]) + (c[2] * u2[i] + c[3] * u3[i]);
 }
 
-FOR_EVERY_MACHINE static void subtract_row(double *restrict row, const double *restrict u, double c, ptrdiff_t n)
+FOR_WIDE_MACHINES_TOO static void subtract_row(double *restrict row, const double *restrict u, double c, ptrdiff_t n)
 {
     for (ptrdiff_t i = 0; i < n; i++)
         row[i] -= c * u[i];

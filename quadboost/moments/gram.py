@@ -72,12 +72,11 @@ class Columns:
 
     def fetch(self, voter: int) -> None:
         """Make sure that the column of one voter is in memory."""
-        with self._lock:
-            if not self.store.find(voter):
-                self._make(voter)
+        if not self.store.find(voter):
+            self._make(voter)
 
     def share(self, voter: int) -> bool:
-        """The same, while several threads look up columns: false if there is no room. None may be dropped then."""
+        """The same where several threads ask: false if there is no room, for none may be dropped."""
         with self._lock:
             if self.store.address[voter] != 0:
                 return True

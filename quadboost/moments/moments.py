@@ -74,7 +74,7 @@ class Moments:
         return variance if fit_intercept else variance + self.target_mean**2
 
     @cached_property
-    def fingerprint(self) -> bytes:
+    def fingerprint(self) -> tuple[int, ...]:
         """The same for the same sums."""
         return fingerprint(self.sums)
 

@@ -6,7 +6,6 @@ that agreed on their scales are the sums of all rows, bit for bit. Voters given 
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, Protocol
@@ -263,10 +262,11 @@ class MatrixSums:
         )
 
 
-def fingerprint(sums: Sums) -> bytes:
-    """The same for the same sums, and for no others."""
-    arrays = [sums.voter_sum, sums.voter_square, sums.target_sum, sums.target_square, sums.product_sum, sums.origin]
-    digest = hashlib.sha256(np.float64(sums.total_weight).tobytes())
-    for array in arrays:
-        digest.update(array.tobytes())
-    return digest.digest()
+def fingerprint(sums: Sums) -> tuple[int, ...]:
+    """The same for the same sums, and hardly ever for others."""
+    arrays = (sums.voter_sum, sums.voter_square, sums.target_sum, sums.target_square, sums.product_sum, sums.origin)
+    found = []
+    for array in (np.array([sums.total_weight]), *arrays):
+        bits = np.ascontiguousarray(array, dtype=np.float64).view(np.uint64).ravel()
+        found.append(int((bits * np.arange(1, 2 * len(bits), 2, dtype=np.uint64)).sum()))  # modulo 2**64
+    return tuple(found)

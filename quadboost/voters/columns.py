@@ -42,12 +42,18 @@ class Intervals(NamedTuple):
     def of(cls, n_cuts: np.ndarray, is_level: np.ndarray, has_missing: np.ndarray) -> Intervals:
         """The voters of columns with so many cuts: one at each, then "is missing". Bins are numbered over all."""
         n_voters = n_cuts + has_missing
-        column = np.repeat(np.arange(len(n_cuts)), n_voters)
-        position = np.arange(len(column)) - starts(n_voters)[column]
-        start, last_value = starts(n_cuts + 2)[column], n_cuts[column]
-        asks_missing = position == last_value
-        high = np.where(asks_missing | (is_level[column] == 1), position + 1, last_value)
-        return cls(*((start + bins).astype(np.int32) for bins in (position, high, last_value + asks_missing)))
+        first, start = starts(n_voters), starts(n_cuts + 2)
+
+        def each(of_column: np.ndarray) -> np.ndarray:
+            return np.repeat(of_column.astype(np.int32), n_voters)
+
+        low = np.arange(first[-1], dtype=np.int32) + each(start[:-1] - first[:-1])
+        last_value = each(start[:-1] + n_cuts)
+        high = np.where(each(is_level) == 1, low + 1, last_value)
+        whole = last_value.copy()
+        asks_missing = first[1:][has_missing == 1] - 1
+        high[asks_missing], whole[asks_missing] = low[asks_missing] + 1, last_value[asks_missing] + 1
+        return cls(low, high, whole)
 
     def of_column(self, voters: slice, first_bin: int) -> Intervals:
         """Those of one column, by its own bins."""
