@@ -95,7 +95,7 @@ def compare_grid(report: Report, size: Size, options: Any, with_lightgbm: bool) 
     show(report, "grid", timed)
     ours = timed["the grid, and a fit of the choice"].best
     work = "the grid beside one fit"
-    report.targets.append(Target.limit(work, 5, "times the time", ours / timed["one fit"].best))
+    report.targets.append(Target.limit(work, 7, "times the time", ours / timed["one fit"].best))
     peer = timed["LightGBM, one fold and strength"].best * (FOLDS * size.strengths + 1) if with_lightgbm else None
     report.targets.append(Target.ratio("the grid beside LightGBM", 50, None if peer is None else peer / ours))
     if peer is not None:

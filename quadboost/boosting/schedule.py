@@ -58,6 +58,6 @@ class Schedule:
         return replace(self, max_seconds=max(0.0, self.max_seconds - seconds_gone) / n_left)
 
     def next_pause(self, round: int) -> int:
-        """The next round after which something is to be done."""
+        """The next round after which the loop must come back to Python."""
         steps = [REFRESH_EVERY, self.reweight_every, self.callback_every if self.callback else None]
         return min([self.max_rounds, *(round + step - round % step for step in steps if step)])

@@ -22,11 +22,11 @@ MONTE_CARLO_SHARE = 0.05  # of delta, for the error of the estimated complexity
 LEAST_LAMBDA, MOST_LAMBDA = 1e-9, 1e6  # between which the fixed point of the l2 penalty is looked for,
 LAMBDA_STEP, LAMBDA_PRECISION = 4.0, 1.001  # in steps of this factor, and then to this factor
 
-# Functions of the margin y F(x), never below the zero-one loss, and the Lipschitz constant of each when clipped at 1.
+# Functions of the signed score y F(x), never below the zero-one loss; the Lipschitz constant of each, clipped at 1.
 LOSSES: dict[str, tuple[Callable[[np.ndarray], np.ndarray], float]] = {
-    "quadratic": (lambda margin: (1.0 - margin) ** 2, 2.0),
-    "clipped quadratic": (lambda margin: np.minimum((1.0 - margin) ** 2, 1.0), 2.0),
-    "ramp": (lambda margin: np.clip(1.0 - margin, 0.0, 1.0), 1.0),
+    "quadratic": (lambda signed: (1.0 - signed) ** 2, 2.0),
+    "clipped quadratic": (lambda signed: np.minimum((1.0 - signed) ** 2, 1.0), 2.0),
+    "ramp": (lambda signed: np.clip(1.0 - signed, 0.0, 1.0), 1.0),
 }
 
 
@@ -148,8 +148,8 @@ def risk_bound(
     if not p >= 1:
         raise ValueError(f"p={p!r} must be at least 1")
     ensemble = _two_class_ensemble(model)
-    margin, weight = _margins(ensemble, X, y, n_jobs), _voter_weights(ensemble)
-    m, n = len(margin), len(weight)
+    signed, weight = _signed_scores(ensemble, X, y, n_jobs), _voter_weights(ensemble)
+    m, n = len(signed), len(weight)
     complexity = complexity or _complexity(ensemble, X, draws, random_state, n_jobs)
     _check_rows(complexity, m)
     norm = float(np.linalg.norm(weight, p)) if n else 0.0
@@ -170,7 +170,7 @@ def risk_bound(
     return RiskBound(
         name=f"Theorem 1 ({variant}, p = {p:g}, {loss} loss)",
         delta=delta,
-        risk=float(loss_of(margin).mean()),
+        risk=float(loss_of(signed).mean()),
         complexity=factor * complexity.value,
         monte_carlo=factor * excess,
         confidence=terms[0],
@@ -198,8 +198,8 @@ def scale_free_bound(
     """
     _check_delta(delta)
     ensemble = _two_class_ensemble(model)
-    margin, weight = _margins(ensemble, X, y, n_jobs), _voter_weights(ensemble)
-    m, norm = len(margin), float(np.abs(weight).sum())
+    signed, weight = _signed_scores(ensemble, X, y, n_jobs), _voter_weights(ensemble)
+    m, norm = len(signed), float(np.abs(weight).sum())
     complexity = complexity or _complexity(ensemble, X, draws, random_state, n_jobs)
     _check_rows(complexity, m)
     ramp = LOSSES["ramp"][0]
@@ -207,7 +207,7 @@ def scale_free_bound(
     # R is at least 1 / sqrt(2 m), for the constant is a voter: with a norm above sqrt(m / 2) the bound is vacuous.
     norms = [2.0**k for k in range(max(1, 1 + math.floor(math.log2(m / 2.0) / 2.0)))]
     confidence = 3.0 * math.sqrt(math.log(len(norms) / ((1.0 - MONTE_CARLO_SHARE) * delta)) / (2.0 * m))
-    risks = [float(ramp(margin * (target / (norm or 1.0))).mean()) for target in norms]
+    risks = [float(ramp(signed * (target / (norm or 1.0))).mean()) for target in norms]
     best = int(np.argmin([risk + 2.0 * target * upper for risk, target in zip(risks, norms, strict=True)]))
     return RiskBound(
         name="Scale-free L1 bound (ramp loss)",
@@ -405,7 +405,7 @@ def _known_labels(ensemble: Ensemble, y: Any, n_rows: int, suffix: str = "") -> 
     return labels
 
 
-def _margins(ensemble: Ensemble, X: Any, y: Any, n_jobs: int | None) -> np.ndarray:
+def _signed_scores(ensemble: Ensemble, X: Any, y: Any, n_jobs: int | None) -> np.ndarray:
     """y F(x) of every row."""
     score = ensemble.decision_function(X, n_jobs=n_jobs)
     labels = _known_labels(ensemble, y, len(score))

@@ -20,7 +20,7 @@ VOTERS_FOR_THREADS = 1_000_000  # rated in a run, below which a second thread co
 
 
 class Split(NamedTuple):
-    """Numbers of the rows to train on and of those to judge by."""
+    """Row numbers: those to train on, and those held out for scoring."""
 
     train: np.ndarray
     held_out: np.ndarray
@@ -37,7 +37,7 @@ class Fold:
 
 
 class Folds:
-    """Moments of every split, made when asked for; several threads may ask."""
+    """Makes the moments of a split on demand; safe to call from several threads."""
 
     def __init__(
         self,

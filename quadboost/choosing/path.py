@@ -150,7 +150,7 @@ def _path_of(
     candidates: Voters,
     problem: Problem,
 ) -> RegularizationPath:
-    """The points side by side, over the voters that any of them has."""
+    """Collect the points of the path, over the voters that are active in any of them."""
     voters = np.array(sorted(set().union(*active)), dtype=np.int64)
     weight = np.array([[own.get(voter, 0.0) for voter in voters.tolist()] for own in active])
     feature, kind, threshold = candidates.describe(voters)

@@ -96,14 +96,14 @@ class Table:
 
     @property
     def standard_error(self) -> np.ndarray:
-        """Of the mean; NaN for a single split."""
+        """Standard error of the mean; NaN for a single split."""
         n_splits = self.score.shape[1]
         if n_splits == 1:
             return np.full(len(self.score), np.nan)
         return self.score.std(axis=1, ddof=1) / np.sqrt(n_splits)
 
     def choose(self, *, greater_is_better: bool, one_standard_error: bool) -> int:
-        """The row with the best mean, of equal ones the first.
+        """The row with the best mean; the first of equal ones.
 
         With `one_standard_error`, the first row of the same penalty whose mean is at most one standard error
         (of the best row) worse: the strongest penalty that cannot be told from the best.
@@ -173,7 +173,7 @@ def cross_validate(
 
 
 def _same_length(curves: Sequence[np.ndarray], length: int) -> np.ndarray:
-    """Curves side by side; one that ends early stays where it is."""
+    """Put curves side by side; extend a shorter one by its last value."""
     return np.column_stack([np.pad(curve, (0, length - len(curve)), mode="edge") for curve in curves])
 
 
@@ -221,7 +221,7 @@ def _risks(fold: Fold, run: Boosted, output: int) -> np.ndarray:
 
 
 def _stages(fold: Fold, run: Boosted, rounds: Sequence[int]) -> Iterator[Boosted]:
-    """The outcome as it would be after each number of rounds, as far as scores go."""
+    """The run cut off after each number of rounds: weights and intercept only."""
     centre = run.trace.centres(fold.train.n_voters)
     for round in rounds:
         weight = run.trace.weights_at(min(round, run.n_rounds), fold.train.n_voters)

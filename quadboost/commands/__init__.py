@@ -1,1 +1,1 @@
-"""What the two commands do; `quadboost.cli` reads their arguments and tells their errors."""
+"""The commands; `main` parses their arguments and reports their errors."""

@@ -1,4 +1,4 @@
-"""A model in words, for a person who has only its file."""
+"""Describes a model in words, from its file alone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_CLASSES = 50  # to name
 def describe(ensemble: Ensemble, path: str) -> str:
     """What a model is, its strongest features, and how it was trained.
 
-    Of `info` nothing is taken for granted: whoever wrote the file could write anything there.
+    `info` is not trusted: a file may hold anything there.
     """
     used, place, n_voters = np.unique(ensemble.feature, return_inverse=True, return_counts=True)
     classes = [] if ensemble.classes is None else ensemble.classes.tolist()

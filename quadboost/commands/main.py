@@ -163,7 +163,7 @@ def train_parser() -> argparse.ArgumentParser:
 
 
 def _add_options(parser: _Parser) -> None:
-    """Add the parameters of the estimators. Only those that are given reach an estimator: it has the defaults."""
+    """Add the estimators' parameters as options; only those given are passed on, so defaults stay the estimators'."""
     group = parser.add_argument_group(
         "options",
         "The parameters of QuadBoostClassifier and QuadBoostRegressor, where they are documented in full.",
@@ -285,7 +285,7 @@ def _number_or(number: type, *words: str) -> Callable[[str], Any]:
 
 
 def _main(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], None], argv: Any) -> NoReturn:
-    """Run a command and end the process: the one place that knows what an error looks like to a user."""
+    """Run a command and exit; the only place that formats errors for the user."""
     warnings.simplefilter("ignore")
     if sys.stdout is None:  # it was closed before we began
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
@@ -325,11 +325,11 @@ def _fail(command: str, message: str, status: int = 2) -> NoReturn:
 
 
 def _in_flags(message: str, parser: argparse.ArgumentParser) -> str:
-    """The message of an estimator, which speaks of max_rounds=0, in the words of the command."""
+    """Rewrite an estimator's message in terms of options: max_rounds=0 becomes --max-rounds 0."""
     flags = {action.dest: action.option_strings[-1] for action in parser._actions if action.option_strings}
     return re.sub(r"\b([a-z_]+)=", lambda match: f"{flags[match[1]]} " if match[1] in flags else match[0], message)
 
 
 def _forget_output() -> None:
-    """Send what is still to be printed nowhere, or Python would complain of it at its end."""
+    """Discard pending output, so that Python does not complain at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

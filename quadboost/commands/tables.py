@@ -153,7 +153,7 @@ _READERS: dict[str, type[TableFile]] = {
 
 
 def open_table(path: str) -> TableFile:
-    """Open a table; the end of its name tells what it is."""
+    """Open a table file; its suffix says what kind it is."""
     for ending, reader in _READERS.items():
         if path.lower().endswith(ending):
             os.stat(path)
@@ -166,13 +166,13 @@ def _batch_rows(columns: Sequence[str]) -> int:
 
 
 def _delimiter(line: str) -> str:
-    """The one that makes most columns of the first line."""
+    """The delimiter that splits the first line into most columns."""
     return max(",;\t", key=lambda delimiter: len(next(csv.reader([line], delimiter=delimiter))))
 
 
 @contextmanager
 def _errors_of(path: str) -> Iterator[None]:
-    """Errors of reading, as sentences that name the file."""
+    """Turn reading errors into messages that name the file."""
     try:
         yield
     except UnicodeDecodeError:

@@ -26,7 +26,7 @@ from .train_data import CLASSIFICATION, REGRESSION, Examples, choose_task, shipp
 
 FOLDS = 5  # of the cross-validation that chooses a strength where none is given
 ESTIMATORS: dict[str, Any] = {CLASSIFICATION: QuadBoostClassifier, REGRESSION: QuadBoostRegressor}
-# Parameters of the estimators that are of no use to a command, or that it sets itself.
+# Parameters of the estimators that a command does not offer, or sets itself.
 LEFT_OUT = {"callbacks", "callback_every", "verbose", "validation_fraction", "warm_start"}
 SEARCHES: dict[str, Any] = {CLASSIFICATION: QuadBoostClassifierCV, REGRESSION: QuadBoostRegressorCV}
 ONLY_FOR = {"class_weight": CLASSIFICATION, "standardize": REGRESSION}
@@ -133,7 +133,7 @@ def _apart_from_search(options: dict[str, Any]) -> list[str]:
 
 
 def _choose_folds(arguments: Namespace, options: dict[str, Any], examples: Examples, task: str) -> tuple[int, str]:
-    """How many folds to cross-validate with, 0 for none, and what to say where nobody asked for it."""
+    """The number of folds, 0 for none, and what to tell a user who did not ask for cross-validation."""
     penalty = options.get("penalty", "l1")
     strength = "--alpha-max" if penalty == "linf" else "--reg-lambda"
     apart = _apart_from_search(options)

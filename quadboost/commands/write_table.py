@@ -29,7 +29,7 @@ def check_ending(path: str) -> None:
 
 @contextmanager
 def table_writer(path: str, schema: Any) -> Iterator[Callable[[Table], None]]:
-    """Give a function that writes the next rows. The file is there when the block ends well, else not at all."""
+    """Yield a function that writes more rows. The file appears if the block ends without an error, else not at all."""
     name = path.lower()
     if not name.endswith(".parquet"):
         for field in schema:

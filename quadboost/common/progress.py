@@ -1,4 +1,4 @@
-"""News of a long fit: a progress bar, and the user's callbacks."""
+"""Progress of a long fit: a bar or lines, and the user's callbacks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SECONDS_BETWEEN_LINES = 5.0
 
 @contextmanager
 def news_of(verbose: int, callbacks: Sequence[Callback], max_rounds: int, n_outputs: int) -> Iterator[Callback | None]:
-    """Give the one callback that shows progress and asks the others; None where nobody wants news."""
+    """Yield one callback that shows progress and calls the user's; None if neither is wanted."""
     if not verbose and not callbacks:
         yield None
         return
@@ -63,7 +63,7 @@ class _Bar:
 
 @contextmanager
 def steps_of(verbose: int, total: int, unit: str) -> Iterator[Callable[[], None]]:
-    """Give what is to be called after each of many steps, from any thread; it shows them when asked to.
+    """Yield a function to call after each of many steps, from any thread; it shows progress if asked to.
 
     By a bar or, where there is no tqdm, a line each; where `verbose` is 2, a line every few seconds.
     """
@@ -90,7 +90,7 @@ def steps_of(verbose: int, total: int, unit: str) -> Iterator[Callable[[], None]
 
 
 def _tqdm(verbose: int, total: int, unit: str) -> Any:
-    """A bar; None where there is no tqdm, or lines are wanted."""
+    """A tqdm bar, or None if tqdm is not installed or lines are wanted."""
     try:
         from tqdm.auto import tqdm
     except ImportError:
@@ -99,7 +99,7 @@ def _tqdm(verbose: int, total: int, unit: str) -> Any:
 
 
 def pace(verbose: int) -> Callable[[], bool]:
-    """Whether it is time for a line: always or, where `verbose` is 2, every few seconds."""
+    """Return a function that says whether to print a line now: always, or every few seconds if `verbose` is 2."""
     last = time.monotonic()
 
     def is_due() -> bool:

@@ -62,7 +62,7 @@ def resolve_threads(n_jobs: Any) -> int:
 
 
 def threads_for(steps: int, n_threads: int) -> int:
-    """One thread where there is little to do: others cost more than they bring, the more so when cores are busy."""
+    """Use one thread for little work: starting others costs more than they save, above all on busy cores."""
     return n_threads if steps >= STEPS_FOR_THREADS else 1
 
 
@@ -72,9 +72,9 @@ def in_threads(
     n_threads: int,
     stop: Callable[[], None] = lambda: None,
 ) -> list[Result]:
-    """What the function makes of each item; it should spend its time in code that lets other threads run.
+    """Apply the function to each item, in threads; it should spend its time outside the interpreter's lock.
 
-    After an error or an interrupt `stop` is called, what was not begun is left, and what was begun ends first.
+    After an error or an interrupt, call `stop`, drop the items that have not begun, and wait for those that have.
     """
     if n_threads == 1:
         return [function(item) for item in items]

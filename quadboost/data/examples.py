@@ -1,4 +1,4 @@
-"""What users give as X, y and weights, checked once, and made the targets of the rounds."""
+"""Checks X, y and weights once, and turns labels into the targets of the rounds."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def real_targets(y: Any) -> np.ndarray:
 
 
 class Examples(NamedTuple):
-    """What a user gave as X, targets and weights of the rows with a weight above zero, and which those are."""
+    """What the user gave: X, the targets and weights of rows with a positive weight, and which rows those are."""
 
     X: Any
     y: np.ndarray

@@ -254,12 +254,12 @@ def _penalties(given: Any) -> list[Any]:
 
 
 def _name_of(scorer: Any) -> str:
-    """What a model may tell of a scorer: nothing that differs from run to run."""
+    """A name for a scorer that is the same in every run."""
     return str(getattr(scorer, "__name__", type(scorer).__name__))
 
 
 def _takes_weights(scorer: Any) -> bool:
-    """Whether a scorer, and the metric that it calls if it tells which, know of weights."""
+    """Whether a scorer, and the metric behind it if it names one, take sample weights."""
     functions = [scorer, getattr(scorer, "_score_func", scorer)]
     return all("sample_weight" in inspect.signature(function).parameters for function in functions)
 

@@ -1,4 +1,4 @@
-"""What is to be learnt: from what a user gave to rows, targets and what they mean. The one way in for every fit."""
+"""Turns what the user gave into rows and targets; every fit begins here."""
 
 from __future__ import annotations
 

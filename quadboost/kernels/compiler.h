@@ -1,4 +1,4 @@
-/* What compilers have each their own word for. */
+/* Keywords that differ between compilers. */
 #ifndef QUADBOOST_COMPILER_H
 #define QUADBOOST_COMPILER_H
 

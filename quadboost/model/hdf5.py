@@ -39,7 +39,7 @@ class Dataset(NamedTuple):
 
 
 def structure(datasets: Sequence[Dataset], userblock: int) -> bytes:
-    """What stands between the userblock and the numbers, which follow dataset by dataset without gaps."""
+    """The bytes between the userblock and the data, which follows dataset by dataset without gaps."""
     if len(datasets) > _MAX_DATASETS:
         raise ValueError(f"{len(datasets)} datasets, at most {_MAX_DATASETS} fit")
 

@@ -1,4 +1,4 @@
-"""Files that appear under their name when all of them is written, or not at all."""
+"""Writes a file completely or not at all."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 @contextlib.contextmanager
 def whole_file(path: str, verify: Callable[[str], None] | None = None) -> Iterator[BinaryIO]:
-    """Open a file to write; it replaces what was there when the block ends, and only if it ends well.
+    """Open a file for writing; it replaces the old one when the block ends without an error.
 
     All is on the disk by then. `verify` is called with the name of the new file before it replaces the old one, and
     may raise. A device or a pipe cannot be replaced and is written as it goes. Errors of writing name `path`.
@@ -52,7 +52,7 @@ def whole_file(path: str, verify: Callable[[str], None] | None = None) -> Iterat
 
 
 def check_output(path: str, inputs: Iterable[str]) -> None:
-    """Refuse, before any work, a file that could not be written or that is also read."""
+    """Check early that a file can be written and is not also an input."""
     directory = os.path.dirname(os.path.realpath(path))
     if os.path.isdir(path):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)

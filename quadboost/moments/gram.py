@@ -44,10 +44,10 @@ class GramSource(Protocol):
     maker: Any
 
     def prepare(self, voter: int) -> None:
-        """See to it that the maker can make a voter's column, if it ever can."""
+        """Prepare whatever the maker needs for a voter's column."""
 
     def write(self, voter: int, out: np.ndarray) -> None:
-        """Write the column of a voter that the maker cannot make."""
+        """Write a voter's column in Python, where the maker cannot."""
 
     def clone(self, dtype: np.dtype | None = None) -> GramSource:
         """Another source of the same columns, for another thread; or of columns of another type."""
@@ -140,7 +140,7 @@ class Gram:
                     self._idle.append(columns)
 
     def columns(self) -> Columns:
-        """The columns that are lent to nobody, for others to build on."""
+        """The columns that no run is using, for other sources to build on."""
         with self.lease() as columns:
             return columns
 

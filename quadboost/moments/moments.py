@@ -68,7 +68,7 @@ class Moments:
         return self.origin + self.target_sum / self.total_weight
 
     def target_risk(self, fit_intercept: bool) -> np.ndarray:
-        """The risk of the best constant, or of zero, for each output: what there is to be explained."""
+        """The risk of the best constant (or of zero) for each output: what the voters can explain."""
         mean = self.target_sum / self.total_weight
         variance = np.maximum(0.0, self.target_square / self.total_weight - mean * mean)
         return variance if fit_intercept else variance + self.target_mean**2

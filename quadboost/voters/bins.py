@@ -53,7 +53,7 @@ def bin_index(cuts: Sequence[np.ndarray]) -> BinIndex:
 
 
 class _Division(NamedTuple):
-    """Of the range of a feature's cuts into buckets."""
+    """How the range of a feature's cuts is divided into buckets."""
 
     bucket: np.ndarray  # of each cut
     n_steps: int
@@ -62,14 +62,14 @@ class _Division(NamedTuple):
     shift: int = -1
 
     def places(self) -> np.ndarray:
-        """The number of cuts before each bucket, and of all plus one."""
+        """The number of cuts before each bucket; then, for missing values, the number of all cuts plus one."""
         counts = np.bincount(self.bucket + 1, minlength=self.n_buckets + 1)
         counts[-1] += 1
         return np.cumsum(counts, dtype=np.int32)
 
 
 def _divide(cuts: np.ndarray) -> _Division:
-    """The division with the fewest steps; equal buckets, and few, if they do as well."""
+    """Choose the division with the fewest search steps; prefer equal buckets, and few of them."""
     if len(cuts) < 2:
         return _one_for_all(cuts)
     n_buckets = min(MOST_BUCKETS, 1 << (BUCKETS_PER_CUT * len(cuts) - 1).bit_length())
@@ -84,7 +84,7 @@ def _divide(cuts: np.ndarray) -> _Division:
 
 
 def _equal(cuts: np.ndarray, n_buckets: int) -> _Division:
-    """Into buckets equally wide."""
+    """Divide into buckets of equal width."""
     width = cuts[-1] / n_buckets - cuts[0] / n_buckets
     if not 1e-300 < width < 1e300:
         return _one_for_all(cuts)
@@ -94,7 +94,7 @@ def _equal(cuts: np.ndarray, n_buckets: int) -> _Division:
 
 
 def _growing(cuts: np.ndarray, n_buckets: int) -> _Division:
-    """Into buckets that grow with the magnitude."""
+    """Divide into buckets that grow with the magnitude."""
     keys = cuts.view(np.int64) ^ ((cuts.view(np.int64) >> 63) & 0x7FFF_FFFF_FFFF_FFFF)
     far = keys.view(np.uint64) - keys.view(np.uint64)[0]
     shift = max(0, int(far[-1]).bit_length() - n_buckets.bit_length() + 1)
@@ -107,7 +107,7 @@ def _one_for_all(cuts: np.ndarray) -> _Division:
 
 
 def _steps(bucket: np.ndarray) -> int:
-    """How often a search within a bucket halves: less than 2**steps cuts share one."""
+    """Steps of a binary search within a bucket: fewer than 2**steps cuts share one."""
     steps, n = 1, len(bucket)
     while n >= 1 << steps and (bucket[(1 << steps) - 1 :] == bucket[: n + 1 - (1 << steps)]).any():
         steps += 1

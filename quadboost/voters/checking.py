@@ -1,4 +1,4 @@
-"""What is no ensemble: the kernels trust what is checked here."""
+"""Checks that voters form an ensemble; the kernels trust what passes."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ MOST_BINS = 1 << 31  # of all columns together: their numbers have 32 bits
 
 
 class Intervals(NamedTuple):
-    """Voters by their bins: the last before the interval, the last in it, and the last where they do not abstain."""
+    """Voters as bins: the last one before the interval, the last one in it, and the last one where they vote at all."""
 
     low: np.ndarray
     high: np.ndarray
@@ -40,7 +40,7 @@ class Intervals(NamedTuple):
 
     @classmethod
     def of(cls, n_cuts: np.ndarray, is_level: np.ndarray, has_missing: np.ndarray) -> Intervals:
-        """The voters of columns with so many cuts: one at each, then "is missing". Bins are numbered over all."""
+        """The voters of columns: one per cut, then "is missing". Bins are numbered over all columns."""
         n_voters = n_cuts + has_missing
         first, start = starts(n_voters), starts(n_cuts + 2)
 
@@ -56,7 +56,7 @@ class Intervals(NamedTuple):
         return cls(low, high, whole)
 
     def of_column(self, voters: slice, first_bin: int) -> Intervals:
-        """Those of one column, by its own bins."""
+        """The intervals of one column's voters, in its own bin numbers."""
         return Intervals(*(bins[voters] - first_bin for bins in self))
 
     def outputs(self, voter: int, n_bins: int) -> np.ndarray:
@@ -80,7 +80,7 @@ class Intervals(NamedTuple):
         return 2.0 * values - everywhere
 
     def _n_nested(self) -> int:
-        """How many of the first voters are intervals from one bin after the other to the same last one."""
+        """How many leading voters have the same last bin and begin one bin after the other."""
         last = self.high[:1]
         nested = (self.high == last) & (self.low == last - len(self.low[self.high == last]) + np.arange(len(self.low)))
         return int(np.argmin(np.append(nested, False)))
@@ -131,7 +131,7 @@ class Voters:
 
     @cached_property
     def intervals(self) -> Intervals:
-        """Of all voters, with bins numbered over all columns."""
+        """The intervals of all voters; bins are numbered over all columns."""
         return Intervals.of(self.n_cuts, self.is_level, self.has_missing)
 
     @cached_property
@@ -142,7 +142,7 @@ class Voters:
 
     @cached_property
     def fingerprint(self) -> bytes:
-        """The same for the same voters, and for no others."""
+        """A digest that identifies these voters."""
         parts = [self.n_cuts.tobytes(), self.is_level.tobytes(), self.has_missing.tobytes(), *self.cuts]
         return hashlib.sha256(b"".join(bytes(part) for part in parts)).digest()
 

@@ -53,7 +53,7 @@ def candidate_voters(
     n_levels = n_levels or {}
     groups = range(0, X.shape[1], FEATURES_TOGETHER)
     n_threads = threads_for(X.size, min(n_threads, len(groups)))
-    # Made here: what a thread takes from the system for itself is of no use to the others when it is done.
+    # Allocated here: memory that a thread allocates for itself is not reused by the others.
     scratch = deque(_Scratch.make(X) for _ in range(n_threads))
 
     def cuts_of_group(first: int) -> list[tuple[np.ndarray, bool]]:
