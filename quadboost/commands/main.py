@@ -133,8 +133,8 @@ def train_parser() -> argparse.ArgumentParser:
         "--cv",
         metavar="FOLDS",
         type=int,
-        help="choose strength of the penalty and number of rounds by cross-validation with so many folds; 0: do not "
-        "(default: 5 where no strength and no --validation is given)",
+        help="choose the penalty's strength and the number of rounds by cross-validation with this many folds; 0: none "
+        "(default: 5 if neither a strength nor --validation is given)",
     )
     group.add_argument("--weight", metavar="COLUMN", help="weights of the rows")
     which = group.add_mutually_exclusive_group()
@@ -154,7 +154,7 @@ def train_parser() -> argparse.ArgumentParser:
     group.add_argument(
         "--bound",
         action="store_true",
-        help="say what can be promised of the error on new rows, by risk bounds from the training rows (two classes)",
+        help="print bounds on the error on new rows, computed from the training rows (two classes)",
     )
     group.add_argument("--json", metavar="FILE", help="write the summary to this file too, as JSON")
     group.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
@@ -180,7 +180,7 @@ def _add_options(parser: _Parser) -> None:
 
 
 def _add_penalties_and_voters(add: Callable[..., None]) -> None:
-    add("--penalty", "of the weights (default: l1)", choices=("l1", "l2", "linf", "none"))
+    add("--penalty", "penalty on the weights (default: l1)", choices=("l1", "l2", "linf", "none"))
     add(
         "--reg-lambda",
         "strength of an l1 or l2 penalty: number, auto (by the number of rows), theory (default: by cross-validation)",
@@ -195,9 +195,9 @@ def _add_penalties_and_voters(add: Callable[..., None]) -> None:
         metavar="N",
     )
     spacings = ("quantile", "uniform")
-    add("--spacing", "equal mass or distance between thresholds (default: quantile)", choices=spacings)
+    add("--spacing", "thresholds with equal mass between them, or evenly spaced (default: quantile)", choices=spacings)
     add("--min-category-count", "pool levels with fewer rows (default: 5)", **COUNT)
-    intercept = "without the constant that no penalty touches"
+    intercept = "fit no intercept"
     add("--no-intercept", intercept, dest="fit_intercept", action="store_false")
 
 
@@ -205,14 +205,14 @@ def _add_rounds(add: Callable[..., None]) -> None:
     modes = ("corrective", "forward")
     add("--mode", "re-weight a voter drawn again, or add it (default: corrective)", choices=modes)
     add("--max-rounds", "most boosting rounds, for each output (default: 10000; 1000 in a cross-validation)", **COUNT)
-    add("--reweight-every", "re-weight all voters after every so many rounds (default: never)", **COUNT)
+    add("--reweight-every", "re-weight all voters every N rounds (default: never)", **COUNT)
     add(
         "--reweight-sweeps",
         "re-weighting sweeps at a time; solve: all weights at once (default: 1)",
         type=_number_or(int, "solve"),
         metavar="N",
     )
-    add("--patience", "stop after so many rounds without a lower validation risk (default: 50)", **COUNT)
+    add("--patience", "stop after N rounds without a lower validation risk (default: 50)", **COUNT)
     add("--tol", "stop when no weight would move by more than this (default: 1e-07)", **NUMBER)
     add("--max-seconds", "stop the rounds after this time (default: no limit)", **NUMBER)
 
