@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from mixed_table import N_LEVELS, mixed_table, outputs
-from quadboost.kernels.sums import scan_signs
 
 from quadboost.bounds.complexity import Complexity, rademacher_complexity
+from quadboost.kernels.sums import scan_signs
 from quadboost.voters.thresholds import candidate_voters
 
 CATEGORIES = sorted(N_LEVELS)

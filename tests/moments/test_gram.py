@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mixed_table import N_LEVELS, mixed_table, outputs, targets
-from quadboost.kernels.gram import DifferenceMaker, Maker, Store
 
 import quadboost.common.threads
 import quadboost.moments.gram
 from quadboost import QuadBoostClassifier, moments_from_matrix
 from quadboost.data.exact import Scales
+from quadboost.kernels.gram import DifferenceMaker, Maker, Store
 from quadboost.moments.gram import Columns, Gram, RestGram, SummedGram
 from quadboost.moments.moments import column_moments
 from quadboost.voters.thresholds import candidate_voters
