@@ -72,7 +72,7 @@ class L1(Penalty):
     lam: float
 
     def __post_init__(self) -> None:
-        not_negative("reg_lambda", self.lam)
+        object.__setattr__(self, "lam", not_negative("reg_lambda", self.lam))
 
     @property
     def shrink(self) -> float:
@@ -106,7 +106,7 @@ class L2(Penalty):
     lam: float
 
     def __post_init__(self) -> None:
-        not_negative("reg_lambda", self.lam)
+        object.__setattr__(self, "lam", not_negative("reg_lambda", self.lam))
 
     @property
     def ridge(self) -> float:
@@ -135,7 +135,7 @@ class LInf(Penalty):
     alpha_max: float
 
     def __post_init__(self) -> None:
-        positive("alpha_max", self.alpha_max)
+        object.__setattr__(self, "alpha_max", positive("alpha_max", self.alpha_max))
 
     @property
     def cap(self) -> float:

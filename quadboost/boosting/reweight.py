@@ -16,7 +16,7 @@ from .penalties import Penalty
 
 MOST_TOGETHER = 2_000  # voters; the time to solve for them grows with the cube
 MOST_HALVES = 10
-ROUNDING = 1e-12  # of the largest curvature: a voter of which others leave no more is their sum
+ROUNDING = 1e-12  # of the largest curvature: below this a voter is a linear combination of the others
 
 
 def reweighted(

@@ -59,7 +59,7 @@ def run_rounds(
         )
     if schedule.solves and not schedule.reweight_every:
         warnings.warn(
-            f"reweight_sweeps={SOLVE!r} does nothing without reweight_every; give it, such as 100", stacklevel=3
+            f"reweight_sweeps={SOLVE!r} does nothing without reweight_every; set it, for example to 100", stacklevel=3
         )
     with ExitStack() as stack:
         columns = [stack.enter_context(own.gram.lease()) for own in (moments, validation) if own is not None]
@@ -136,7 +136,7 @@ class _Run:
         is_candidate = eta > LEAST_ETA * self.train.eta
         inverse = np.divide(1.0, eta + penalty.ridge, out=np.zeros(n_voters), where=is_candidate)
         self.weight = np.zeros(n_voters)
-        self.anchor = self.weight if self.corrective else np.zeros(n_voters)  # what an update replaces
+        self.anchor = self.weight if self.corrective else np.zeros(n_voters)  # the weight that an update replaces
         self.kernel = _core.Rounds(
             self.train.kernel, None if self.validation is None else self.validation.kernel, self.weight, self.anchor,
             eta, inverse, penalty.ridge, penalty.shrink, penalty.cap, self.train.first_risk, moments.n_threads,
@@ -175,6 +175,8 @@ class _Run:
 
     def restore(self, progress: Progress) -> None:
         """Go on from where another run stood, if that was a run with the same arguments on the same rows."""
+        if not isinstance(progress, Progress):
+            raise TypeError(f"resume is the progress of an earlier run, such as boosted.progress, not {progress!r:.60}")
         for name, value in self._settings().items():
             if value != progress.settings[name]:
                 raise ValueError(_cannot_go_on(name, progress.settings[name], value))
@@ -221,8 +223,6 @@ class _Run:
         at_a_time = max(1, VOTERS_AT_A_TIME // max(1, len(self.weight)))
         if self.validation is not None:  # rounds after the last that counts would be in vain
             at_a_time = min(at_a_time, max(schedule.patience, LEAST_PATIENCE))
-        if not self.stop_reason and self._is_optimal():
-            self.stop_reason = "converged"
         while not self.stop_reason:
             until = min(schedule.next_pause(self.n_rounds), self.n_rounds + at_a_time)
             if not self._rounds(until, floor, deadline):
@@ -282,8 +282,6 @@ class _Run:
         self.log[self.n_rounds - 1, OBJECTIVE] = self.kernel.objective
         if self.validation is not None:
             self.log[self.n_rounds - 1, VALIDATION_RISK] = self.validation.kernel.risk
-        if self._is_optimal():
-            self.stop_reason = "converged"
 
     def _is_optimal(self) -> bool:
         """Whether the gap is small, if the schedule asks for that."""
@@ -305,7 +303,7 @@ class _Run:
     def _solve(self) -> Sweep:
         """All voters at once."""
         n_active = np.count_nonzero(self.weight)
-        if n_active > MOST_TOGETHER and not self.has_warned:
+        if n_active > MOST_TOGETHER and not self.has_warned and self.schedule.gap is None:
             self.has_warned = True
             warnings.warn(
                 f"reweight_sweeps={SOLVE!r} does nothing for {n_active} voters; it is for at most {MOST_TOGETHER}, "
@@ -317,7 +315,7 @@ class _Run:
             self.moments, self.train.columns, self.penalty, self.weight, edge, fit_intercept=self.fit_intercept
         )
         moved = np.flatnonzero(weight != self.weight)
-        self.train.slope[:] = edge
+        self.train.slope[:] = edge  # moves are of edges; ridge times the new weights is subtracted below
         for voter in moved.tolist():
             self._fetch(voter)
             for rows in self.rows:
@@ -424,4 +422,4 @@ def _cannot_go_on(name: str, before: Any, now: Any) -> str:
         what = f"had {before} rounds already, and max_rounds={now}"
     else:
         what = f"had {name}={before}, and it is now {now}"
-    return f"cannot go on from the earlier run, which {what}; start anew, without warm_start or resume"
+    return f"cannot go on from the earlier run, which {what}; start anew (warm_start=False, or no resume)"

@@ -9,11 +9,12 @@ from typing import NamedTuple
 import numpy as np
 
 from ..common.threads import threads_for
-from ..data.exact import Scales
+from ..data.exact import Extent, Scales
 from ..fitting.problem import Problem, Rows
 from ..fitting.training import Options
 from ..moments.gram import Gram, RestGram
 from ..moments.moments import Moments, column_moments
+from ..moments.sums import ColumnSums
 from ..voters.columns import Voters
 
 VOTERS_FOR_THREADS = 1_000_000  # rated in a run, below which a second thread costs more than it brings
@@ -56,9 +57,10 @@ class Folds:
         self.codes = self.voters.code(rows.X, n_threads)
         is_long = self.voters.n_voters * options.schedule.max_rounds > VOTERS_FOR_THREADS
         self.n_workers = min(options.n_threads, len(splits)) if is_long else 1
-        self.scales = Scales.agree([(rows.y, rows.weight)])
+        # Weights are rounded once for all splits: Gram columns then subtract without a rounding error.
+        self.weight = None if rows.weight is None else Extent.of(len(rows.y), rows.weight).round(rows.weight)
         self.all_rows = column_moments(
-            self.voters, self.codes, rows.y, rows.weight, scales=self.scales, cache_bytes=options.cache_bytes // 2,
+            self.voters, self.codes, rows.y, rows.weight, cache_bytes=options.cache_bytes // 2,
             n_threads=n_threads if self.n_workers == 1 else 1,  # each worker is a thread already
         )  # fmt: skip
         self.shared = self.all_rows.gram.columns()
@@ -74,15 +76,19 @@ class Folds:
         held_out = self._moments(self.voters, self.codes[split.held_out], split.held_out)
         n_times = np.bincount(np.concatenate(split), minlength=len(self.codes))
         if (n_times == 1).all():
-            train = self._rest(held_out)
+            train = self._rest(split.train, held_out)
         else:  # rows that are in neither part, or in both
             train = self._moments(self.voters, self.codes[split.train], split.train)
         return Fold(self.voters, train, held_out, split.held_out)
 
-    def _rest(self, held_out: Moments) -> Moments:
-        """All rows but those held out. The columns of all rows are shared by the splits."""
+    def _rest(self, train: np.ndarray, held_out: Moments) -> Moments:
+        """All rows but those held out, by subtraction of Gram columns; the splits share the columns of all rows.
+
+        Targets are summed at the scales of these rows: the fit is that of the training rows alone, to the last bit.
+        """
+        y, weight = self.problem.rows.y[train], self._weight(train)
+        sums = ColumnSums.of(self.voters, self.codes[train], y, weight, Scales.agree([(y, weight)]))
         source = RestGram(self.shared, held_out.gram.columns(), self._cache_bytes)
-        sums = self.all_rows.sums.combined(held_out.sums, -1)
         return replace(held_out, sums=sums, gram=Gram(source, self._cache_bytes))
 
     @property
@@ -93,8 +99,8 @@ class Folds:
         return self.problem.voters(rows, self.options.thresholds, self.options.spacing, n_threads)
 
     def _moments(self, voters: Voters, codes: np.ndarray, rows: np.ndarray) -> Moments:
-        weight = self.problem.rows.weight
-        return column_moments(
-            voters, codes, self.problem.rows.y[rows], None if weight is None else weight[rows],
-            scales=self.scales, cache_bytes=self._cache_bytes,
-        )  # fmt: skip
+        y, weight = self.problem.rows.y[rows], self._weight(rows)
+        return column_moments(voters, codes, y, weight, cache_bytes=self._cache_bytes)
+
+    def _weight(self, rows: np.ndarray) -> np.ndarray | None:
+        return None if self.weight is None else self.weight[rows]

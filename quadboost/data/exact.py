@@ -18,8 +18,8 @@ WEIGHT_BITS = 51  # twice the sum of all weights is an exact double
 SUM_BITS = 61  # |2 * sum| stays below 2**63
 VALUE_BITS = 53  # what a double has
 MOST_ROWS = 1 << 31  # row numbers have 32 bits
-SAME_IN_ANY_ORDER = 1.0 + 1e-9  # a sum of weights that is 1, or 1 - 1e-16 in another order of rows: the same scale
-FAR = 4.0  # a mean so many times the largest deviation from it is far from zero
+SAME_IN_ANY_ORDER = 1.0 + 1e-9  # slack, so that the order of summation cannot change a scale
+FAR = 4.0  # a target is far from zero if |mean| > FAR * largest deviation from it
 
 
 @dataclass(frozen=True)
@@ -131,6 +131,10 @@ class Scales:
 
         Three short passes; what each takes from a part is a few numbers.
         """
+        parts = [(np.reshape(y, (len(y), -1)) if len(y) else np.asarray(y), weight) for y, weight in parts]
+        if not parts:
+            raise ValueError("there are no parts to agree on scales for; give at least one")
+        parts = [(y if y.ndim == 2 else y.reshape(0, parts[0][0].shape[1]), weight) for y, weight in parts]
         extent = reduce(Extent.__add__, (Extent.of(len(y), weight) for y, weight in parts))
         largest = np.max([_largest(y) for y, _ in parts], axis=0)
         mean = _means(parts, extent, largest)
@@ -139,6 +143,12 @@ class Scales:
         if is_far.any():  # labels stay the whole numbers that they are, also in a part with one class
             is_far &= ~np.all([np.isin(y, (-1.0, 0.0, 1.0)).all(axis=0) for y, _ in parts], axis=0)
         return cls(extent, tuple(np.where(is_far, mean, 0.0)), tuple(np.where(is_far, spread, largest)))
+
+    def check(self, y: np.ndarray, weight: np.ndarray | None) -> None:
+        """Refuse rows that the scales were not agreed on for: their sums might overflow."""
+        is_known = len(self.origin) == y.shape[1] and (_largest(y - np.array(self.origin)) <= self.largest).all()
+        if not is_known or Extent.of(len(y), weight).total > self.extent.total * SAME_IN_ANY_ORDER:
+            raise ValueError("these rows are not among those that agreed on the scales; agree again, with all parts")
 
     def union(self, other: Scales) -> Scales:
         """Scales for two sets of rows that did not agree on any."""

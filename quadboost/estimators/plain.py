@@ -71,7 +71,7 @@ SHARED_PARAMETERS = """penalty : {"l1", "l2", "linf", None}
         Stop the rounds after this time.
     callbacks : list of callables, optional
         Called as callback(round, risk, validation_risk) every `callback_every` rounds; a true answer stops them.
-        Several outputs are learnt one after another, and each is asked for.
+        With several outputs they are called for each.
     callback_every : int
     n_jobs : int, optional
         Threads; None: every core that this process may use. The result is the same bits for any number.
@@ -141,6 +141,10 @@ class _QuadBoost(BaseEstimator):
         **parameters
             Of the estimator; those that are not given have their defaults, not those of the fit.
         """
+        if not isinstance(ensemble, Ensemble):
+            raise TypeError(
+                f"from_ensemble takes an Ensemble, as quadboost.load(path) returns it, not {ensemble!r:.60}"
+            )
         wanted, found = ("labels", "targets")[:: 1 if is_classifier(cls()) else -1]
         if (ensemble.classes is not None) != (wanted == "labels"):
             raise ValueError(f"this model predicts {found}, and {cls.__name__} {wanted}; use the other estimator")
@@ -289,7 +293,7 @@ class _QuadBoost(BaseEstimator):
                 "give more, or set warm_start=False"
             )
         for name, value in self._lasting_parameters().items():
-            if value is not warm.parameters[name] and value != warm.parameters[name]:
+            if value is not warm.parameters[name] and not np.array_equal(value, warm.parameters[name]):
                 raise ValueError(
                     f"warm_start goes on from a fit with {name}={warm.parameters[name]!r}, but it is now {value!r}; "
                     "set it back, or set warm_start=False"

@@ -1,8 +1,8 @@
 """What a fit will need, told at once from the shape of the data.
 
 All of it follows from shapes, but for the number of different voters that the rounds draw, each of which costs a Gram
-column. How that grows with rows, features and rounds was measured (`scripts/measure_memory.py`); the law used here is
-that of targets to which all features contribute, which draw most.
+column. How that grows with rows, features and rounds was measured (`scripts/measure_memory.py`), for targets to which
+every feature contributes: the worst case.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from ..boosting.penalties import AUTO_L1
 from ..common.checks import at_least
 from ..common.threads import threads_for
-from ..data.examples import examples_of, labels_of, real_targets
+from ..data.examples import check_size, examples_of, labels_of, real_targets
 from ..data.schema import FrameSchema, read_table
 from ..moments.gram import COUNTS_LIMIT, PIECE_BYTES, TABLE_PAYS
 from ..moments.moments import SHARE_FOR_SORTING, bytes_for_columns
@@ -69,7 +70,8 @@ def estimate_memory(
     from ..estimators import QuadBoostClassifier, QuadBoostRegressor
 
     at_least("n_outputs", n_outputs, 1)
-    X = X if hasattr(X, "shape") else np.asarray(X)
+    X = X if hasattr(X, "shape") else np.asarray(X, dtype=object)
+    check_size(X)
     n_outputs, regression = _outputs(X, y, sample_weight, n_outputs, regression)
     estimator = (QuadBoostRegressor if regression else QuadBoostClassifier)(**parameters)
     options = estimator._options()
@@ -88,7 +90,7 @@ def estimate_memory(
         is_weighted=sample_weight is not None or getattr(estimator, "class_weight", None) is not None,
         has_labels=not regression,
         held_out=estimator.validation_fraction,
-        level_bytes=_level_bytes(schema, X.shape[0]),
+        level_bytes=_level_bytes(schema, X.shape[0], len(matrix)),
         options=options,
     )
     return int(MARGIN * fit.peak())
@@ -132,9 +134,10 @@ def _most_cuts(matrix: np.ndarray, schema: FrameSchema, m: int, thresholds: int 
     return n_cuts
 
 
-def _level_bytes(schema: FrameSchema, m: int) -> float:
+def _level_bytes(schema: FrameSchema, m: int, n_seen: int) -> float:
     """To learn the levels of categories: rows in the order of their levels, and each value as an object."""
-    n_values = sum(len(group) for levels in schema.categories.values() for group in levels)
+    sizes = [sum(map(len, levels)) for levels in schema.categories.values()]
+    n_values = sum(size if 2 * size < n_seen else size * m / n_seen for size in sizes)  # many in some rows: more in all
     return BYTES_OF_LEVEL * n_values + BYTES_TO_SORT * m * bool(schema.categories)
 
 
@@ -177,6 +180,9 @@ class _Fit:
         options, rounds = self.options, self.options.schedule.max_rounds
         if options.penalty == "l1" and options.mode == "corrective":
             drawn = DRAWN_UNDER_L1 * self.m**0.3 * len(self.n_cuts) ** 0.7
+            if not isinstance(options.reg_lambda, str):  # a weaker penalty than the default keeps more voters
+                weaker = AUTO_L1 / self.m**0.5 / max(options.reg_lambda, np.finfo(float).tiny)
+                drawn = min(drawn * max(1.0, weaker) ** 0.5, DRAWN["l2"][0] * rounds ** DRAWN["l2"][1])
         else:
             is_slow = options.mode == "forward" and options.penalty == "l2"
             factor, power = DRAWN_FORWARD if is_slow else DRAWN["l2" if options.penalty == "l1" else options.penalty]
@@ -195,6 +201,8 @@ class _Fit:
         log = 130 * n_rounds + n_voters * len(shares) * (140 + 40 * self.n_outputs)
         if self.options.schedule.solves:
             log += 32 * drawn**2
+        elif self.options.schedule.reweight_every:
+            log += 16 * drawn * n_rounds / self.options.schedule.reweight_every
         n_features = min(len(self.n_cuts), drawn)
         rows = sum(
             self._sorted(n_features, share * self.m, limit // SHARE_FOR_SORTING, size, column) for share in shares

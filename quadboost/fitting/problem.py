@@ -111,6 +111,7 @@ class Problem:
 
     def more_rows(self, X: Any, y: Any, sample_weight: Any, suffix: str, reading: Reading) -> Rows:
         """Further rows of the same kind, such as those for validation; `suffix` is for the errors."""
+        check_size(X, suffix)
         if self.classes is None:
             given = examples_of(X, real_targets(y), sample_weight, suffix)
             targets, weight = given.y.reshape(len(given.y), -1), given.weight

@@ -287,6 +287,8 @@ class RestGram:
     def __init__(self, shared: Columns, part: Columns, cache_bytes: int) -> None:
         """`cache_bytes` are for columns of all rows for which there is no room where they are shared."""
         self.dtype = shared.source.dtype
+        if part.source.dtype != self.dtype:  # weights that are all 1 in this part
+            part = Columns(part.source.clone(self.dtype), cache_bytes)
         self.maker: Maker = DifferenceMaker(shared.store, part.store)
         self._shared, self._own, self._part = shared, Columns(shared.source.clone(), cache_bytes), part
         self.n_voters, self.n_rows = part.source.n_voters, shared.source.n_rows - part.source.n_rows

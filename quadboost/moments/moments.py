@@ -13,9 +13,10 @@ import numpy as np
 from ..data.exact import Scales
 from ..voters.columns import Voters
 from .gram import ColumnGram, Gram, GramSource, MatrixGram, SummedGram
-from .sums import ColumnSums, MatrixSums, Sums, fingerprint
+from .sums import ColumnSums, MatrixSums, Sums, check_rows, fingerprint
 
 DEFAULT_CACHE_BYTES = 1 << 30
+LARGEST_TARGET = 1e150  # the square of a larger one overflows
 BYTES_OF_VOTER = 200  # its sums, edge and weight, while rounds run and when their outcome is handed over
 SHARE_FOR_SORTING = 4  # one part in four of the memory is for sorted rows, the rest for Gram columns
 
@@ -101,9 +102,9 @@ class Moments:
         sums = self.sums.combined(other.sums, sign)
         if sign < 0 and (sums.total_weight <= 0 or sums.voter_square.min(initial=0.0) < -1e-9 * self.total_weight):
             raise ValueError(
-                "what is subtracted is not a proper part of the rows; subtract some of those that were added"
+                "what is subtracted is not a proper part of the rows; subtract only moments that were added before"
             )
-        half = self.gram.cache_bytes // (1 if isinstance(self.gram.source, SummedGram) else 2)  # of a sum it is that
+        half = self.gram.cache_bytes // (1 if isinstance(self.gram.source, SummedGram) else 2)  # a sum has halved it
         source = SummedGram(_terms(self.gram, 1) + _terms(other.gram, sign), half)
         return Moments(sums, Gram(source, half), self.n_threads)
 
@@ -147,10 +148,14 @@ def column_moments(
     cache_bytes : int
         Memory for Gram columns.
     """
+    check_rows(len(codes))
     y = np.asarray(y, dtype=np.float64)
     y = y.reshape(len(y), -1) if y.size else y.reshape(len(y), 1 if scales is None else len(scales.origin))
-    scales = Scales.agree([(y, weight)]) if scales is None else scales
+    weight = None if weight is None else np.asarray(weight, dtype=np.float64)
     codes = np.ascontiguousarray(codes)
+    _check_coded(voters, codes, y, weight)
+    scales = Scales.agree([(y, weight)]) if scales is None else scales
+    scales.check(y, weight)
     sums = ColumnSums.of(voters, codes, y, weight, scales, n_threads)
     if scales.extent.counts_rows:
         weight = None
@@ -193,6 +198,22 @@ def moments_from_matrix(
     _check_matrix(H, y, weight)
     sums = MatrixSums.of(H, y.reshape(len(y), -1), weight, n_threads)
     return Moments(sums, Gram(MatrixGram(H, weight, n_threads), cache_bytes), n_threads)
+
+
+def _check_coded(voters: Voters, codes: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> None:
+    """Refuse what would send a kernel out of bounds, or give wrong sums."""
+    if codes.ndim != 2 or codes.shape[1] != voters.n_columns or codes.dtype not in (np.uint8, np.uint16, np.uint32):
+        raise ValueError(f"codes are {codes.dtype} of shape {codes.shape}; make them by voters.code(X)")
+    if len(codes) and (codes.max(axis=0) > voters.n_cuts + 1).any():
+        raise ValueError("codes are of other voters: one is beyond the last bin; make them by voters.code(X)")
+    if len(y) != len(codes) or (weight is not None and weight.shape != (len(codes),)):
+        raise ValueError(
+            f"there are {len(codes)} rows of codes and {len(y)} targets; give a target, and a weight, for each"
+        )
+    if not np.isfinite(y).all() or np.abs(y).max(initial=0.0) > LARGEST_TARGET:
+        raise ValueError(f"y holds a value that is not finite, or above {LARGEST_TARGET:g}; rescale it")
+    if weight is not None and not (np.isfinite(weight) & (weight > 0)).all():
+        raise ValueError("weights must be positive and finite; leave rows of weight 0 out")
 
 
 def _check_matrix(H: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> None:

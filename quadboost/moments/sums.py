@@ -24,6 +24,11 @@ DIFFERENT_SCALES = (
 )
 
 
+def check_rows(n_rows: int) -> None:
+    if n_rows >= MOST_ROWS:
+        raise ValueError(f"there are {n_rows} rows; at most {MOST_ROWS - 1} can be summed at once: give parts")
+
+
 class Sums(Protocol):
     """What the booster reads of a set of rows: sums of weight times voters h_j, targets y and their products.
 
@@ -103,8 +108,7 @@ class ColumnSums:
         n_threads: int = 1,
     ) -> ColumnSums:
         """Sums over coded rows; y is of shape (m, n_outputs)."""
-        if len(codes) >= MOST_ROWS:
-            raise ValueError(f"there are {len(codes)} rows; at most {MOST_ROWS - 1} can be summed at once: give parts")
+        check_rows(len(codes))
 
         def per_bin(value: np.ndarray) -> np.ndarray:
             bins = np.zeros(voters.bin_start[-1], dtype=np.int64)
@@ -232,7 +236,7 @@ class MatrixSums:
         with np.errstate(over="ignore"):
             square = np.einsum("ij,ij,i->j", H, H, w)
         if not np.isfinite(square).all():
-            raise ValueError(f"H holds {np.abs(H).max()}, of which the square is infinite; rescale that voter")
+            raise ValueError(f"H holds {np.abs(H).max()}, whose square overflows; rescale that voter")
         return cls(
             total_weight=float(w.sum()),
             voter_sum=products(w),
@@ -267,6 +271,7 @@ def fingerprint(sums: Sums) -> tuple[int, ...]:
     arrays = (sums.voter_sum, sums.voter_square, sums.target_sum, sums.target_square, sums.product_sum, sums.origin)
     found = []
     for array in (np.array([sums.total_weight]), *arrays):
-        bits = np.ascontiguousarray(array, dtype=np.float64).view(np.uint64).ravel()
-        found.append(int((bits * np.arange(1, 2 * len(bits), 2, dtype=np.uint64)).sum()))  # modulo 2**64
+        bits = np.ascontiguousarray(array, dtype=np.float64).view(np.uint64).ravel() * np.uint64(0x9E3779B97F4A7C15)
+        bits = (bits ^ (bits >> np.uint64(32))) * np.arange(1, 2 * len(bits), 2, dtype=np.uint64)  # modulo 2**64
+        found.append(int((bits ^ (bits >> np.uint64(29))).sum()))
     return tuple(found)

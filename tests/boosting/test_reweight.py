@@ -117,7 +117,7 @@ def test_rounds_that_solve_now_and_then_prove_the_optimum_much_sooner(penalty, f
 
 
 def test_solving_without_reweight_every_warns():
-    with pytest.warns(UserWarning, match="reweight_sweeps='solve' does nothing without reweight_every; give it, such"):
+    with pytest.warns(UserWarning, match="reweight_sweeps='solve' does nothing without reweight_every; set it, for"):
         found = boost(MOMENTS, L1(0.02), reweight_sweeps="solve", max_rounds=20)
     np.testing.assert_array_equal(found.weight, boost(MOMENTS, L1(0.02), max_rounds=20).weight)
 
