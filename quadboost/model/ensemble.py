@@ -278,18 +278,24 @@ class Ensemble:
         weight = self.weight.reshape(len(self.feature), self.n_outputs)
         order = np.argsort(self.feature, kind="stable")
         features, first = np.unique(self.feature[order], return_index=True)
-        shapes = []
+        columns = []
         for feature, own in zip(features.tolist(), np.split(order, first)[1:], strict=True):
-            is_level = feature in self.categories
-            n_missing = int((self.kind[own] == MISSING).sum())
+            n_missing = int(np.count_nonzero(self.kind[own] == MISSING))
             own = own[np.lexsort((self.threshold[own], self.kind[own]))]  # "is missing" last
             cuts, at_cuts = self.threshold[own[: len(own) - n_missing]], weight[own]
-            if is_level:
+            if feature in self.categories:
                 level, n_levels = cuts.astype(np.intp), len(self.categories[feature])
                 cuts, at_cuts = np.arange(0.0, n_levels) - 0.5, np.zeros((n_levels + n_missing, self.n_outputs))
                 at_cuts[level], at_cuts[n_levels:] = weight[own[: len(level)]], weight[own[len(level) :]]
-            sizes = np.array([len(cuts)]), np.array([is_level]), np.array([n_missing])
-            shapes.append((feature, cuts, Intervals.of(*sizes).step_values(at_cuts, len(cuts) + 2)))
+            columns.append((feature, cuts, at_cuts))
+        n_cuts = np.array([len(cuts) for _, cuts, _ in columns], dtype=np.int64)
+        n_voters = np.array([len(at_cuts) for _, _, at_cuts in columns], dtype=np.int64)
+        is_level = np.array([feature in self.categories for feature, _, _ in columns], dtype=np.uint8)
+        intervals = Intervals.of(n_cuts, is_level, n_voters - n_cuts)
+        shapes, starts_of = [], zip(starts(n_voters).tolist(), starts(n_cuts + 2).tolist(), strict=True)
+        for (feature, cuts, at_cuts), (voter, first_bin) in zip(columns, starts_of, strict=False):
+            own_intervals = intervals.of_column(slice(voter, voter + len(at_cuts)), first_bin)
+            shapes.append((feature, cuts, own_intervals.step_values(at_cuts, len(cuts) + 2)))
         return shapes
 
     def __getstate__(self) -> dict[str, Any]:

@@ -75,15 +75,15 @@ class Intervals(NamedTuple):
             values[first : first + n_nested] = np.cumsum(weight[:n_nested], axis=0)
         for voter in range(n_nested, len(weight)):
             values[self.low[voter] + 1 : self.high[voter] + 1] += weight[voter]
-        for whole in np.unique(self.whole).tolist():
-            everywhere[: whole + 1] += weight[self.whole == whole].sum(axis=0)
+        abstains = self.whole < n_bins - 1
+        everywhere[:-1] += weight[abstains].sum(axis=0)
+        everywhere += weight[~abstains].sum(axis=0)
         return 2.0 * values - everywhere
 
     def _n_nested(self) -> int:
-        """How many leading voters have the same last bin and begin one bin after the other."""
-        last = self.high[:1]
-        nested = (self.high == last) & (self.low == last - len(self.low[self.high == last]) + np.arange(len(self.low)))
-        return int(np.argmin(np.append(nested, False)))
+        """How many leading voters have the same last bin and begin one bin after the other, up to that."""
+        n = int(np.count_nonzero(self.high == self.high[:1]))
+        return n if n and (self.low[:n] == np.arange(self.high[0] - n, self.high[0])).all() else 0
 
 
 @dataclass(frozen=True)
