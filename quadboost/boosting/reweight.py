@@ -20,14 +20,8 @@ ROUNDING = 1e-12  # of the largest curvature: below this a voter is a linear com
 
 
 def reweighted(
-    moments: Moments,
-    columns: Columns,
-    penalty: Penalty,
-    weight: np.ndarray,
-    edge: np.ndarray,
-    *,
-    fit_intercept: bool,
-) -> np.ndarray:
+    moments: Moments, columns: Columns, penalty: Penalty, weight: np.ndarray, edge: np.ndarray, *, fit_intercept: bool,
+) -> np.ndarray:  # fmt: skip
     """Weights with a lower objective than the given ones, the lowest unless a weight reached a bound on the way.
 
     Only voters of the ensemble move. Under l1 none changes its sign, but it may become zero: where the objective

@@ -35,17 +35,10 @@ FINAL_REASONS = ("converged", "patience")  # more rounds would change nothing
 
 
 def run_rounds(
-    moments: Moments,
-    penalty: Penalty,
-    schedule: Schedule,
-    *,
-    mode: str,
-    fit_intercept: bool,
-    validation: Moments | None = None,
-    output: int = 0,
-    resume: Progress | None = None,
+    moments: Moments, penalty: Penalty, schedule: Schedule, *, mode: str, fit_intercept: bool,
+    validation: Moments | None = None, output: int = 0, resume: Progress | None = None,
     start_weight: np.ndarray | None = None,
-) -> Boosted:
+) -> Boosted:  # fmt: skip
     """`boost` with its arguments in the package's own types; the rounds may start from any weights."""
     one_of("mode", mode, MODES)
     if not isinstance(moments, Moments):
@@ -107,16 +100,9 @@ class _Run:
     """The state of one run of rounds."""
 
     def __init__(
-        self,
-        moments: Moments,
-        validation: Moments | None,
-        columns: list[Columns],
-        penalty: Penalty,
-        schedule: Schedule,
-        mode: str,
-        fit_intercept: bool,
-        output: int,
-    ) -> None:
+        self, moments: Moments, validation: Moments | None, columns: list[Columns], penalty: Penalty,
+        schedule: Schedule, mode: str, fit_intercept: bool, output: int,
+    ) -> None:  # fmt: skip
         n_voters, total = moments.n_voters, moments.total_weight
         self.moments, self.validation_moments = moments, validation
         self.penalty = penalty

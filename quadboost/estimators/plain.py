@@ -206,13 +206,9 @@ class _QuadBoost(BaseEstimator):
         return Reading(self.categorical_features, self.min_category_count, type(self).__name__)
 
     def _fit(
-        self,
-        problem: Problem,
-        validation: Rows | None,
-        options: Options,
-        start: float,
+        self, problem: Problem, validation: Rows | None, options: Options, start: float,
         measured: Measured | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Train, and set what a fit leaves behind.
 
         `start` is when the fit began, `measured` are the rows where they were summed before.
@@ -346,15 +342,9 @@ class QuadBoostClassifier(ClassifierMixin, _QuadBoost):
         self._set_parameters(locals())
 
     def fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        X_val: Any = None,
-        y_val: Any = None,
-        *,
+        self, X: Any, y: Any, sample_weight: Any = None, X_val: Any = None, y_val: Any = None, *,
         sample_weight_val: Any = None,
-    ) -> Self:
+    ) -> Self:  # fmt: skip
         """Learn an ensemble.
 
         Parameters
@@ -431,15 +421,9 @@ class QuadBoostRegressor(RegressorMixin, _QuadBoost):
         return tags
 
     def fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        X_val: Any = None,
-        y_val: Any = None,
-        *,
+        self, X: Any, y: Any, sample_weight: Any = None, X_val: Any = None, y_val: Any = None, *,
         sample_weight_val: Any = None,
-    ) -> Self:
+    ) -> Self:  # fmt: skip
         """Learn an ensemble.
 
         Parameters

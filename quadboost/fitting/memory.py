@@ -38,14 +38,9 @@ ROUNDS_UNTIL_PATIENCE = 1_000  # where the validation risk stops a run
 
 
 def estimate_memory(
-    X: Any,
-    y: Any = None,
-    *,
-    sample_weight: Any = None,
-    n_outputs: int = 1,
-    regression: bool | None = None,
+    X: Any, y: Any = None, *, sample_weight: Any = None, n_outputs: int = 1, regression: bool | None = None,
     **parameters: Any,
-) -> int:
+) -> int:  # fmt: skip
     """Bytes that a fit will need at its peak, beside X, y and the weights that it is given.
 
     Meant to be no less than what the fit takes and at most two and a half times that, from a few megabytes on. A fit

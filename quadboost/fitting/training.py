@@ -84,13 +84,9 @@ class Trained:
 
 
 def train(
-    problem: Problem,
-    measured: Measured,
-    options: Options,
-    *,
-    validation: Moments | None = None,
+    problem: Problem, measured: Measured, options: Options, *, validation: Moments | None = None,
     resume: list[Progress] | None = None,
-) -> Trained:
+) -> Trained:  # fmt: skip
     """Fit one ensemble per output; all outputs share the voters and their Gram columns."""
     moments = measured.moments
     reg_lambda, boosted = [], []

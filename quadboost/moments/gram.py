@@ -158,15 +158,9 @@ class ColumnGram:
     """
 
     def __init__(
-        self,
-        voters: Voters,
-        codes: np.ndarray,
-        weight: np.ndarray | None,
-        voter_sum: np.ndarray,
-        row_bytes: int,
-        n_threads: int,
-        dtype: np.dtype | None = None,
-    ) -> None:
+        self, voters: Voters, codes: np.ndarray, weight: np.ndarray | None, voter_sum: np.ndarray, row_bytes: int,
+        n_threads: int, dtype: np.dtype | None = None,
+    ) -> None:  # fmt: skip
         """`weight` is rounded (`Extent.round`); `row_bytes` is for rows sorted or counted by column."""
         self.voters, self.codes, self.weight = voters, codes, weight
         self.n_rows, self.n_voters = len(codes), voters.n_voters

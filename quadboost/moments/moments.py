@@ -123,15 +123,9 @@ def bytes_for_columns(cache_bytes: int, n_voters: float) -> int:
 
 
 def column_moments(
-    voters: Voters,
-    codes: np.ndarray,
-    y: np.ndarray,
-    weight: np.ndarray | None = None,
-    *,
-    scales: Scales | None = None,
-    cache_bytes: int = DEFAULT_CACHE_BYTES,
-    n_threads: int = 1,
-) -> Moments:
+    voters: Voters, codes: np.ndarray, y: np.ndarray, weight: np.ndarray | None = None, *, scales: Scales | None = None,
+    cache_bytes: int = DEFAULT_CACHE_BYTES, n_threads: int = 1,
+) -> Moments:  # fmt: skip
     """Moments of voters on columns, over coded rows.
 
     Parameters
@@ -173,13 +167,9 @@ def column_moments(
 
 
 def moments_from_matrix(
-    H: np.ndarray,
-    y: np.ndarray,
-    sample_weight: np.ndarray | None = None,
-    *,
-    cache_bytes: int = DEFAULT_CACHE_BYTES,
+    H: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None = None, *, cache_bytes: int = DEFAULT_CACHE_BYTES,
     n_threads: int = 1,
-) -> Moments:
+) -> Moments:  # fmt: skip
     """Moments of any real-valued voters, given by their outputs.
 
     Parameters

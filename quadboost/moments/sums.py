@@ -99,14 +99,9 @@ class ColumnSums:
 
     @classmethod
     def of(
-        cls,
-        voters: Voters,
-        codes: np.ndarray,
-        y: np.ndarray,
-        weight: np.ndarray | None,
-        scales: Scales,
+        cls, voters: Voters, codes: np.ndarray, y: np.ndarray, weight: np.ndarray | None, scales: Scales,
         n_threads: int = 1,
-    ) -> ColumnSums:
+    ) -> ColumnSums:  # fmt: skip
         """Sums over coded rows; y is of shape (m, n_outputs)."""
         check_rows(len(codes))
 

@@ -110,14 +110,9 @@ def _cuts_of_group(
 
 
 def _cuts_of_feature(
-    f: int,
-    column: np.ndarray,
-    mass: np.ndarray | None,
-    thresholds: int | str,
-    spacing: str,
-    n_levels: int | None,
+    f: int, column: np.ndarray, mass: np.ndarray | None, thresholds: int | str, spacing: str, n_levels: int | None,
     before: np.ndarray,
-) -> tuple[np.ndarray, bool]:
+) -> tuple[np.ndarray, bool]:  # fmt: skip
     order = None if mass is None else np.argsort(column)  # in any order among equal values
     values = column
     values.sort()  # NaN last
