@@ -30,6 +30,7 @@ def test_a_disk_that_is_full_leaves_the_old_predictions(model, output, tmp_path)
     assert sorted(tmp_path.iterdir()) == before
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_full_leaves_the_old_model(tmp_path):
     (tmp_path / "m.h5").write_text("old")
     train = start("train", "--example", "iris", "-o", "m.h5", "--cv", 0, cwd=tmp_path, preexec_fn=limit_files(100))

@@ -84,6 +84,7 @@ for options in ({}, {"reweight_every": 20, "reweight_sweeps": "solve"}, {"penalt
 """
 
 
+@pytest.mark.slow
 def test_a_library_that_sums_in_another_order_changes_no_bit(run_python):
     known = run_python(FIT, OPENBLAS_NUM_THREADS="1")
     assert run_python(FIT, OPENBLAS_NUM_THREADS="2", OPENBLAS_CORETYPE="Prescott") == known

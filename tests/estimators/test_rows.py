@@ -217,6 +217,7 @@ print(hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest())
 """
 
 
+@pytest.mark.slow
 def test_whatever_openmp_does_changes_no_bit(run_python):
     """More threads than cores, fewer than asked for, and as many as the environment says."""
     known = run_python(FINGERPRINT.format(n_jobs=1))

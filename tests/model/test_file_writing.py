@@ -180,6 +180,7 @@ for k in itertools.count():
         assert bits(read_model(path)) in whole
 
 
+@pytest.mark.slow
 def test_a_killed_writer_leaves_a_whole_model(path: Path) -> None:
     kill_writers(path, 5)
 

@@ -425,6 +425,7 @@ class TestCommand:
             *("--splits", "2", "--jobs", "1", "--adaboost-rounds", "100", "--peers"),
         ]
 
+    @pytest.mark.slow
     def test_writes_report_and_tables(self, tmp_path, arguments):
         reproduce_paper.main([*arguments, "--docs", str(tmp_path / "page.md")])
         report = (tmp_path / "out" / "report.md").read_text()
@@ -447,6 +448,7 @@ class TestCommand:
         for line in plots:
             assert (tmp_path / "out" / line.split("(")[1].rstrip(")")).is_file()
 
+    @pytest.mark.slow
     def test_goes_on_where_it_stopped(self, tmp_path, arguments, monkeypatch):
         n_trials = 0
         run_trial = protocol.run_trial

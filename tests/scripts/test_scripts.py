@@ -89,6 +89,7 @@ def test_prediction_benchmark_reports_every_part(run_script, tmp_path):
     assert float(risks.pop()) < 1
 
 
+@pytest.mark.slow
 def test_unknown_peers_are_refused(run_script):
     with pytest.raises(AssertionError, match="'gbm' is not known"):
         run_script("benchmark_training.py", "--tiny", "--peers", "gbm")
