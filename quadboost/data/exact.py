@@ -19,6 +19,7 @@ SUM_BITS = 61  # |2 * sum| stays below 2**63
 VALUE_BITS = 53  # what a double has
 MOST_ROWS = 1 << 31  # row numbers have 32 bits
 SAME_IN_ANY_ORDER = 1.0 + 1e-9  # slack, so that the order of summation cannot change a scale
+LARGEST_TARGET = 1e150  # the square of a larger one overflows
 FAR = 4.0  # a target is far from zero if |mean| > FAR * largest deviation from it
 
 

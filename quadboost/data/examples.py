@@ -10,9 +10,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d
 
 from ..common.checks import one_of, positive
-from .exact import MOST_ROWS, exact_mean
+from .exact import LARGEST_TARGET, MOST_ROWS, exact_mean
 
-LARGEST_TARGET = 1e150  # the square of a larger one overflows
 LARGEST_WEIGHT = 1e150
 CLASS_WEIGHT_BITS = 30  # so that a class's weight times a whole number is exact
 

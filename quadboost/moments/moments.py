@@ -10,13 +10,12 @@ from functools import cached_property
 
 import numpy as np
 
-from ..data.exact import Scales
+from ..data.exact import LARGEST_TARGET, Scales
 from ..voters.columns import Voters
 from .gram import ColumnGram, Gram, GramSource, MatrixGram, SummedGram
 from .sums import ColumnSums, MatrixSums, Sums, check_rows, fingerprint
 
 DEFAULT_CACHE_BYTES = 1 << 30
-LARGEST_TARGET = 1e150  # the square of a larger one overflows
 BYTES_OF_VOTER = 200  # its sums, edge and weight, while rounds run and when their outcome is handed over
 SHARE_FOR_SORTING = 4  # one part in four of the memory is for sorted rows, the rest for Gram columns
 
