@@ -55,7 +55,7 @@ class BuildExt(build_ext):
             extension.extra_compile_args += flags + openmp_compile
             extension.extra_link_args += openmp_link
             if extension.name == SHARED and not msvc:
-                extension.extra_compile_args += ["-O1"]  # no loop of ours is in it
+                extension.extra_compile_args += ["-O0"]  # no loop of ours is in it
         self.force = self.flags_changed(flags + openmp_compile) or self.force
         super().build_extensions()
 

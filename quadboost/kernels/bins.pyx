@@ -6,7 +6,7 @@ arguments are marked IN / OUT. Kernels trust what they are given (the callers ch
 cimport numpy as cnp
 from cython.parallel cimport prange
 from libc.math cimport ceil
-from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
 
 from quadboost.kernels.types cimport PREFETCH, code_t, real_t
 
@@ -184,38 +184,77 @@ def quantile_cuts(
     return b
 
 
-cdef bint _code_block(
-    const real_t[:, :] X, const double[::1] cuts, const int32_t[::1] place, const BucketRule[::1] rule,
-    code_t[:, ::1] codes, Py_ssize_t first, Py_ssize_t last,
-) noexcept nogil:
-    cdef double x[ROWS_OF_BLOCK]
-    cdef int32_t bins[ROWS_OF_BLOCK]
+cdef struct table_t:                 # values of rows and columns, in any layout
+    const char* data
+    Py_ssize_t by_row, by_column     # bytes to the next one
+    bint single                      # float32, else float64
+
+
+cdef table_t _table(cnp.ndarray X):
+    cdef table_t table
+    table.data, table.single = <const char*> cnp.PyArray_DATA(X), cnp.PyArray_TYPE(X) == cnp.NPY_FLOAT32
+    table.by_row, table.by_column = X.strides[0], X.strides[1]
+    return table
+
+
+cdef inline void _copy_column(table_t X, Py_ssize_t first, Py_ssize_t f, Py_ssize_t n, double* x) noexcept nogil:
+    """Copy column f of the rows first..first + n."""
+    cdef const char* column = X.data + first * X.by_row + f * X.by_column
+    if X.single:
+        copy_floats(column, X.by_row, n, x)
+    else:
+        copy_doubles(column, X.by_row, n, x)
+
+
+cdef bint _write_codes(const int32_t* bins, Py_ssize_t n, code_t* codes, Py_ssize_t step) noexcept nogil:
+    """Write a column of codes; true if one is too large for the type."""
     cdef int32_t largest = 0
-    cdef Py_ssize_t f, r, n = last - first
-    for f in range(X.shape[1]):
-        if real_t is float:
-            copy_floats(<const char*> &X[first, f], X.strides[0], n, x)
-        else:
-            copy_doubles(<const char*> &X[first, f], X.strides[0], n, x)
-        bins_of(x, n, &rule[f], &cuts[0], &place[0], bins)
-        for r in range(n):
-            largest = bins[r] if bins[r] > largest else largest
-            codes[first + r, f] = <code_t> bins[r]
+    cdef Py_ssize_t r
+    for r in range(n):
+        largest = bins[r] if bins[r] > largest else largest
+        codes[r * step] = <code_t> bins[r]
     return <uint32_t> largest > <uint32_t> (<code_t> -1)
 
 
 def code_rows(
-    const real_t[:, :] X,            # IN  (m, d), any strides
+    cnp.ndarray X,                   # IN  (m, d), aligned, float32 or float64, any strides
     const double[::1] cuts, const int32_t[::1] place, const BucketRule[::1] rule,   # IN  a `BinIndex` of bins.py
-    code_t[:, ::1] codes,            # OUT (m, d)
+    cnp.ndarray codes,               # OUT (m, d), by rows, of one, two or four bytes
     Py_ssize_t first, Py_ssize_t last, int n_threads,
 ):
     """Write the bin of every value of the rows first..last; false if one was too large for the type of code."""
     cdef Py_ssize_t b, step = ROWS_OF_BLOCK, n_blocks = (last - first + step - 1) // step
     cdef int n_overflows = 0
+    cdef table_t table = _table(X)
+    cdef Py_ssize_t d = X.shape[1]
+    cdef int size = cnp.PyArray_ITEMSIZE(codes)
+    cdef char* out = <char*> cnp.PyArray_DATA(codes)
     for b in prange(n_blocks, nogil=True, schedule="static", num_threads=n_threads):
-        n_overflows += _code_block(X, cuts, place, rule, codes, first + b * step, min(last, first + (b + 1) * step))
+        n_overflows += _code_block(table, d, cuts, place, rule, out, size, first + b * step,
+                                   min(last, first + (b + 1) * step))
     return n_overflows == 0
+
+
+cdef bint _code_block(
+    table_t X, Py_ssize_t d, const double[::1] cuts, const int32_t[::1] place, const BucketRule[::1] rule,
+    char* codes, int size, Py_ssize_t first, Py_ssize_t last,
+) noexcept nogil:
+    cdef double x[ROWS_OF_BLOCK]
+    cdef int32_t bins[ROWS_OF_BLOCK]
+    cdef Py_ssize_t f, n = last - first
+    cdef bint overflow = False
+    cdef char* own
+    for f in range(d):
+        _copy_column(X, first, f, n, x)
+        bins_of(x, n, &rule[f], &cuts[0], &place[0], bins)
+        own = codes + (first * d + f) * size
+        if size == 1:
+            overflow |= _write_codes(bins, n, <uint8_t*> own, d)
+        elif size == 2:
+            overflow |= _write_codes(bins, n, <uint16_t*> own, d)
+        else:
+            overflow |= _write_codes(bins, n, <uint32_t*> own, d)
+    return overflow
 
 
 # ---------------------------------------------------------------------------------------------
@@ -250,38 +289,28 @@ cdef class StepFunctions:
         shape[0], shape[1] = X.shape[0], self.n_outputs
         cdef cnp.ndarray out = cnp.PyArray_EMPTY(2, shape, cnp.NPY_FLOAT64, 0)
         cdef Py_ssize_t m = X.shape[0], step = ROWS_OF_BLOCK, n_blocks = (m + step - 1) // step, b
-        cdef const char* data = <const char*> cnp.PyArray_DATA(X)
+        cdef table_t table = _table(X)
         cdef double* scores = <double*> cnp.PyArray_DATA(out)
-        cdef Py_ssize_t by_row = X.strides[0], by_column = X.strides[1]
-        cdef bint single = cnp.PyArray_TYPE(X) == cnp.NPY_FLOAT32
         if n_threads == 1:
             with nogil:
                 for b in range(n_blocks):
-                    self._score(data + b * step * by_row, by_row, by_column, single, min(step, m - b * step),
-                                scores + b * step * self.n_outputs)
+                    self._score(table, b * step, min(step, m - b * step), scores)
         else:
             for b in prange(n_blocks, nogil=True, schedule="dynamic", chunksize=16, num_threads=n_threads):
-                self._score(data + b * step * by_row, by_row, by_column, single, min(step, m - b * step),
-                            scores + b * step * self.n_outputs)
+                self._score(table, b * step, min(step, m - b * step), scores)
         return out
 
-    cdef void _score(
-        self, const char* X, Py_ssize_t by_row, Py_ssize_t by_column, bint single, Py_ssize_t n, double* out,
-    ) noexcept nogil:
-        """The scores of n rows, at most ROWS_OF_BLOCK."""
+    cdef void _score(self, table_t X, Py_ssize_t first, Py_ssize_t n, double* scores) noexcept nogil:
+        """The scores of the rows first..first + n, at most ROWS_OF_BLOCK."""
         cdef double x[ROWS_OF_BLOCK]
         cdef int32_t bins[ROWS_OF_BLOCK]
         cdef Py_ssize_t s, r, o
-        cdef const char* column
+        cdef double* out = scores + first * self.n_outputs
         for r in range(n):
             for o in range(self.n_outputs):
                 out[r * self.n_outputs + o] = self._intercept[o]
         for s in range(self.n_features):
-            column = X + self._feature[s] * by_column
-            if single:
-                copy_floats(column, by_row, n, x)
-            else:
-                copy_doubles(column, by_row, n, x)
+            _copy_column(X, first, self._feature[s], n, x)
             bins_of(x, n, &self._rule[s], &self._cuts[0], &self._place[0], bins)
             self._add(bins, n, &self._value[self._value_start[s], 0], out)
 
