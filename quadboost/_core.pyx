@@ -9,6 +9,8 @@ from libc.stdint cimport int32_t, int64_t
 from quadboost.kernels.gram cimport Store
 from quadboost.kernels.types cimport count_t, sum_of_products
 
+import numpy as np
+
 cdef extern from *:
     """
     #ifdef _OPENMP
@@ -39,7 +41,9 @@ cdef extern from "rounds.h":
         voters_t, column_t, double, double, penalty_t, Py_ssize_t, Py_ssize_t) noexcept nogil
 
 cdef extern from "solve.h":
-    void solve_semidefinite(double*, double*, Py_ssize_t, double) noexcept nogil
+    const int MOST_IN_BLOCK
+    void solve_semidefinite(const double*, double*, Py_ssize_t, double, double, double*) noexcept nogil
+    void multiply_by_upper_half(const double*, const double*, double*, Py_ssize_t) noexcept nogil
 
 cdef enum:
     VOTERS_FOR_THREADS = 500000  # below which a second thread costs more than it brings
@@ -58,14 +62,61 @@ def dot(const double[::1] x, const double[::1] y):
 
 
 def solve(
-    double[:, ::1] gram,             # IN  (n, n) positive semidefinite; overwritten
+    const double[:, ::1] gram,       # IN  (n, n) positive semidefinite; its upper half is read
     double[::1] x,                   # IN/OUT (n) the right-hand side, then the solution
     double least,                    # what is left of a diagonal element and is not above this is rounding
+    double tol,                      # stop when an iteration brings no more than this share of what all brought
 ):
     """Solve gram x = b. An unknown that others determine up to rounding becomes 0."""
+    cdef Py_ssize_t n = x.shape[0]
+    cdef double[::1] scratch = np.empty(n * (MOST_IN_BLOCK + 4))
+    if n > 0:
+        with nogil:
+            solve_semidefinite(&gram[0, 0], &x[0], n, least, tol, &scratch[0])
+
+
+def multiply(
+    const double[:, ::1] gram,       # IN  (n, n) symmetric; its upper half is read
+    const double[::1] x,             # IN  (n)
+    double[::1] out,                 # OUT (n)
+):
     if x.shape[0] > 0:
         with nogil:
-            solve_semidefinite(&gram[0, 0], &x[0], x.shape[0], least)
+            multiply_by_upper_half(&gram[0, 0], &x[0], &out[0], x.shape[0])
+
+
+def gram_of(
+    Store store,                     # IN  Gram columns: sums over rows
+    const int64_t[::1] voter,        # IN  (n) ascending
+    const double[::1] centre,        # IN  (n) subtracted from what each voter says: its mean, or zero
+    double total_weight,
+    double[:, ::1] out,              # OUT (n, n) their Gram matrix, upper half
+    Py_ssize_t first,
+):
+    """Write rows from number `first` on; returns how far it came: further needs a column."""
+    cdef Py_ssize_t i = first, n = voter.shape[0]
+    cdef double per_weight = 1.0 / total_weight
+    cdef const void* column
+    with nogil:
+        while i < n:
+            column = store.fetch(voter[i])
+            if column == NULL:
+                break
+            if store.counts:
+                _gram_row(<const int32_t*> column, &voter[0], &centre[0], i, n, per_weight, &out[i, 0])
+            else:
+                _gram_row(<const double*> column, &voter[0], &centre[0], i, n, per_weight, &out[i, 0])
+            i += 1
+    return i
+
+
+cdef void _gram_row(
+    const count_t* column, const int64_t* voter, const double* centre, Py_ssize_t i, Py_ssize_t n, double per_weight,
+    double* out,
+) noexcept nogil:
+    cdef Py_ssize_t j
+    for j in range(i, n):
+        out[j] = column[voter[j]] * per_weight - centre[i] * centre[j]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -111,11 +162,15 @@ cdef class Slopes:
         cdef double p = delta * self._per_weight, q = delta * self._centre[j]
         move(&self._slope[0], &self._mean[0], self._column(j), p, q, self._slope.shape[0])
 
-    def move(self, Py_ssize_t j, double delta):
-        """Change the weight of voter j by delta; its column must be in memory."""
+    def move(self, const int64_t[::1] voter, const double[::1] delta, Py_ssize_t first):
+        """Change weights, from number `first` on; returns how far it came: further needs a column."""
+        cdef Py_ssize_t i = first
         with nogil:
-            self._move_risk(j, self._slope[j], delta)
-            self._move_slopes(j, delta)
+            while i < voter.shape[0] and self._store.fetch(voter[i]) != NULL:
+                self._move_risk(voter[i], self._slope[voter[i]], delta[i])
+                self._move_slopes(voter[i], delta[i])
+                i += 1
+        return i
 
 
 cdef class Rounds:
@@ -136,15 +191,17 @@ cdef class Rounds:
         double[::1] weight,                    # IN/OUT weight of every voter
         double[::1] anchor,                    # the weight that an update replaces: `weight` itself, or zeros where it adds
         const double[::1] eta,                 # IN  (centred) second moment of every voter
-        const double[::1] inverse,             # IN  1 / (eta + ridge), 0 for a voter that is no candidate
-        double ridge, double shrink, double cap,   # the penalty: its quadratic part, soft threshold and bound on a weight
-        double objective, int n_threads,
+        int n_threads,
     ):
         self._train, self._validation, self._n_threads = train, validation, n_threads
-        self._weight, self._anchor = weight, anchor
-        self._eta, self._inverse = eta, inverse
+        self._weight, self._anchor, self._eta = weight, anchor, eta
+
+    def set_penalty(
+        self, const double[::1] inverse,       # IN  1 / (eta + ridge), 0 for a voter that is no candidate
+        double ridge, double shrink, double cap,   # its quadratic part, soft threshold and bound on a weight
+    ):
+        self._inverse = inverse
         self._penalty.ridge, self._penalty.shrink, self._penalty.cap = ridge, shrink, cap
-        self.objective = objective
         self._rated = False
 
     cdef double _edge(self, Py_ssize_t j) noexcept nogil:

@@ -13,8 +13,8 @@ from .schedule import Schedule
 
 def boost(
     moments: Moments, penalty: str | Penalty | None = None, *, reg_lambda: float | None = None, alpha_max: float = 0.1,
-    mode: str = "corrective", max_rounds: int = 10_000, tol: float = 1e-7, fit_intercept: bool = False,
-    reweight_every: int | None = None, reweight_sweeps: int | str = 1, validation: Moments | None = None,
+    mode: str = "corrective", max_rounds: int = 100_000, tol: float = 1e-4, fit_intercept: bool = False,
+    reweight_every: int | str | None = "auto", reweight_sweeps: int | str = 1, validation: Moments | None = None,
     patience: int = 50, output: int = 0, max_seconds: float | None = None, callback: Callback | None = None,
     callback_every: int = 100, resume: Progress | None = None,
 ) -> Boosted:  # fmt: skip
@@ -33,13 +33,14 @@ def boost(
         A voter drawn again is re-weighted, or a second copy of it is added.
     max_rounds : int
     tol : float
-        Stop when no voter's update decreases the objective by more than tol**2 * mean(y**2) (y centred where
-        there is an intercept): no voter would then move by more than tol times the size of y. For the optimum to ten
-        digits of the risk give 1e-12.
+        Stop when the dual gap is at most tol * mean(y**2) (y centred where there is an intercept); one looks every 100
+        rounds. Where there is no gap (no penalty, or forward mode): when no voter would move by more than tol / 1000
+        times the size of y.
     fit_intercept : bool
         An unpenalised constant, always at its optimum.
-    reweight_every : int, optional
-        Sweep over the voters of the ensemble after every so many rounds.
+    reweight_every : int, "auto" or None
+        Sweep over the voters of the ensemble after every so many rounds. "auto": where there is a gap, solve for all
+        their weights at once as often as that pays.
     reweight_sweeps : int or "solve"
         Sweeps at a time; "solve": all weights of the ensemble are solved for at once, which reaches the optimum in far
         fewer rounds, and pays where there are no more than a few hundred voters.

@@ -47,6 +47,11 @@ class Penalty:
         """What the penalty adds to the risk in the objective."""
         return 0.0
 
+    @property
+    def has_gap(self) -> bool:
+        """Whether `gap` is known."""
+        return False
+
     def gap(self, weight: np.ndarray, edge: np.ndarray, risk: float) -> float:
         """A bound on how far the objective is above its minimum over all weights; NaN where there is none."""
         return np.nan
@@ -80,6 +85,10 @@ class L1(Penalty):
 
     def value(self, weight: np.ndarray) -> float:
         return 2.0 * self.lam * float(np.abs(weight).sum())
+
+    @property
+    def has_gap(self) -> bool:
+        return self.lam > 0
 
     def gap(self, weight: np.ndarray, edge: np.ndarray, risk: float) -> float:
         # Dual: maximise 2 mean(y theta) - mean(theta^2) over theta with |mean(h_j theta)| <= lam. theta = s r, best s.
@@ -115,8 +124,12 @@ class L2(Penalty):
     def value(self, weight: np.ndarray) -> float:
         return self.lam * dot(weight, weight)
 
+    @property
+    def has_gap(self) -> bool:
+        return self.lam > 0
+
     def gap(self, weight: np.ndarray, edge: np.ndarray, risk: float) -> float:
-        if self.lam == 0:
+        if not self.has_gap:
             return np.nan
         slack = self.lam * weight - edge
         return dot(slack, slack) / self.lam
@@ -140,6 +153,10 @@ class LInf(Penalty):
     @property
     def cap(self) -> float:
         return self.alpha_max
+
+    @property
+    def has_gap(self) -> bool:
+        return True
 
     def gap(self, weight: np.ndarray, edge: np.ndarray, risk: float) -> float:
         # The objective is convex: from here to any point of the box it falls by no more than its slope says.

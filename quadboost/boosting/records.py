@@ -28,7 +28,6 @@ class Trace:
     sweeps: list[Sweep]
     first_intercept: float
     centre: dict[int, float]  # by how much the intercept falls when a voter's weight rises by 1
-    first_weight: np.ndarray | None = None  # None: zeros
 
     def updates(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Voters whose weight changed, in order, their new weights, and how many changes each round ends with."""
@@ -49,7 +48,7 @@ class Trace:
 
     def weights_at(self, round: int, n_voters: int) -> np.ndarray:
         """The weight of every voter after a round."""
-        weight = np.zeros(n_voters) if self.first_weight is None else self.first_weight.copy()
+        weight = np.zeros(n_voters)
         voter, new_weight, end = self.updates()
         n = int(end[round - 1]) if round else 0
         weight[voter[:n]] = new_weight[:n]  # of several the last counts

@@ -21,7 +21,8 @@ class Boosted:
     intercept : float
     edge : array of shape (K,)
         Edge of every voter with these weights.
-    risk, objective : float
+    risk, objective, first_risk : float
+        The first: of the best constant, or of zero where there is no intercept.
     dual_gap : float
         A bound on the distance of the objective from its minimum; NaN where none is known.
     violation : float
@@ -43,6 +44,7 @@ class Boosted:
     edge: np.ndarray
     risk: float
     objective: float
+    first_risk: float
     dual_gap: float
     violation: float
     n_rounds: int

@@ -9,13 +9,14 @@ from __future__ import annotations
 import numpy as np
 
 from .. import _core
-from ..kernels.sums import matrix_products
 from ..moments.gram import Columns
 from ..moments.moments import Moments
 from .penalties import Penalty
 
 MOST_TOGETHER = 2_000  # voters; the time to solve for them grows with the cube
-MOST_HALVES = 10
+NEAR = 1e-4  # an iteration that brings no more than this share is the last
+MOST_HALVES = 5
+MOST_STEPS = 2  # each ends where weights reach a bound
 ROUNDING = 1e-12  # of the largest curvature: below this a voter is a linear combination of the others
 
 
@@ -40,70 +41,68 @@ def reweighted(
     voters = np.flatnonzero(weight)
     if not 0 < len(voters) <= MOST_TOGETHER:
         return weight
-    gram = _gram(moments, columns, voters, fit_intercept)
-    gram[np.diag_indices(len(voters))] += penalty.ridge
     x, sign = weight[voters], np.sign(weight[voters])
     slope = edge[voters] - penalty.shrink * sign - penalty.ridge * x  # of the objective, times -1/2
     low = np.where((penalty.shrink > 0) & (sign > 0), 0.0, -penalty.cap)
     high = np.where((penalty.shrink > 0) & (sign < 0), 0.0, penalty.cap)
     free = ~((x >= high) & (slope >= 0) | (x <= low) & (slope <= 0))
-    while free.any():
-        here, own, limits = x[free], gram[np.ix_(free, free)], (low[free], high[free])
-        wanted = here + _newton_step(own, slope[free])
-        ways = _ways(here, wanted, *limits)
-        steps = [end - here for end in ways]
-        decrease = [_core.dot(step, 2.0 * slope[free] - _products(own, step)) for step in steps]
-        best = int(np.argmax(decrease))
-        if not decrease[best] > 0:
-            break
-        x[free] = ways[best]
-        slope -= _products(gram[:, free], steps[best])
-        free &= (x > low) & (x < high)
-        if np.array_equal(ways[best], wanted):
-            break
     result = weight.copy()
-    result[voters] = x
+    for _ in range(MOST_STEPS):
+        if not free.any():
+            break
+        voters, x, slope, low, high = voters[free], x[free], slope[free], low[free], high[free]
+        gram = _gram(moments, columns, voters, fit_intercept)
+        gram[np.diag_indices(len(voters))] += penalty.ridge
+        wanted = x + _newton_step(gram, slope)
+        end, slope = _way(gram, slope, x, wanted, low, high)
+        if end is None:
+            break
+        x = result[voters] = end
+        free = (x > low) & (x < high)
+        if free.all():
+            break
     return result
 
 
 def _gram(moments: Moments, columns: Columns, voters: np.ndarray, fit_intercept: bool) -> np.ndarray:
-    """The Gram matrix of some voters, centred where there is an intercept."""
+    """The Gram matrix of some voters, its upper half, centred where there is an intercept."""
     gram = np.empty((len(voters), len(voters)))
-    for row, voter in zip(gram, voters.tolist(), strict=True):
-        row[:] = columns.column(voter)[voters]
-    gram /= moments.total_weight
-    if fit_intercept:
-        mean = moments.voter_sum[voters] / moments.total_weight
-        gram -= np.outer(mean, mean)
+    centre = moments.voter_sum[voters] / moments.total_weight if fit_intercept else np.zeros(len(voters))
+    done = 0
+    while done < len(voters):
+        columns.fetch(int(voters[done]))
+        done = _core.gram_of(columns.store, voters, centre, moments.total_weight, gram, done)
     return gram
-
-
-def _products(rows: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """The matrix times the vector, the same bits on every machine."""
-    out = np.empty(len(rows))
-    matrix_products(np.ascontiguousarray(rows).T, x, out, 1)
-    return out
 
 
 def _newton_step(gram: np.ndarray, slope: np.ndarray) -> np.ndarray:
     """The step to where the slope is zero."""
     step = slope.copy()
-    _core.solve(gram.copy(), step, ROUNDING * float(gram.diagonal().max()))
+    _core.solve(gram, step, ROUNDING * float(gram.diagonal().max()), NEAR)
     return step
 
 
-def _ways(here: np.ndarray, wanted: np.ndarray, low: np.ndarray, high: np.ndarray) -> list[np.ndarray]:
-    """Where to go: the whole step, a half of it and so on, within bounds; last, up to the first bound on the way.
+def _way(
+    gram: np.ndarray, slope: np.ndarray, here: np.ndarray, wanted: np.ndarray, low: np.ndarray, high: np.ndarray
+) -> tuple[np.ndarray | None, np.ndarray]:
+    """Where to go, and the slope there: the whole step, half of it and so on, within bounds, or up to the first bound.
 
-    That last one is sure to decrease the objective; the others reach many bounds at once.
+    That last one is sure to decrease the objective; the others reach many bounds at once. None: none does.
     """
     step = wanted - here
     bound = np.where(step > 0, high, low)
     room = np.divide(bound - here, step, out=np.full(len(here), np.inf), where=step != 0)
     first = int(np.argmin(room))
     if room[first] >= 1.0:
-        return [wanted]
-    shares = 0.5 ** np.arange(min(MOST_HALVES, int(-np.log2(max(room[first], 1e-300))) + 1))
-    last = np.clip(here + room[first] * step, low, high)
-    last[first] = bound[first]
-    return [*(np.clip(here + share * step, low, high) for share in shares), last]
+        return wanted, slope
+    n_halves = min(MOST_HALVES, int(-np.log2(max(room[first], 1e-300))) + 1)
+    ends = [np.clip(here + share * step, low, high) for share in (*0.5 ** np.arange(n_halves), room[first])]
+    ends[-1][first] = bound[first]
+    best, most, left = None, 0.0, slope
+    for end in ends:
+        product = np.empty(len(here))
+        _core.multiply(gram, end - here, product)
+        decrease = _core.dot(end - here, 2.0 * slope - product)
+        if decrease > most:
+            best, most, left = end, decrease, slope - product
+    return best, left

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import time
 import warnings
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import fields
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,11 +23,10 @@ from .penalties import Penalty
 from .records import EDGE, OBJECTIVE, RISK, TOTAL, VALIDATION_RISK, WEIGHT, Progress, Sweep, Trace
 from .result import Boosted
 from .reweight import MOST_TOGETHER, reweighted
-from .schedule import MAY_CHANGE, REFRESH_EVERY, SOLVE, Schedule
+from .schedule import AUTO, LOOK_EVERY, MAY_CHANGE, REFRESH_EVERY, SOLVE, Schedule
 
 VOTERS_AT_A_TIME = 30_000_000  # voters rated between two chances to interrupt
 LEAST_PATIENCE = 50  # rounds between two looks at the validation risks, at least: a look has its price
-LEAST_TOL = 1e-15  # below this a decrease is rounding
 LEAST_ETA = 1e-12  # a voter whose centred second moment is smaller, relatively, is constant
 SAME_SLOPE = 1e-6  # slopes that differ by less, relative to the size of the target, differ by rounding
 
@@ -37,9 +37,21 @@ FINAL_REASONS = ("converged", "patience")  # more rounds would change nothing
 def run_rounds(
     moments: Moments, penalty: Penalty, schedule: Schedule, *, mode: str, fit_intercept: bool,
     validation: Moments | None = None, output: int = 0, resume: Progress | None = None,
-    start_weight: np.ndarray | None = None,
 ) -> Boosted:  # fmt: skip
-    """`boost` with its arguments in the package's own types; the rounds may start from any weights."""
+    """`boost` with its arguments in the package's own types."""
+    with open_run(
+        moments, penalty, mode=mode, fit_intercept=fit_intercept, validation=validation, output=output
+    ) as run:
+        run.go(schedule, resume)
+        return run.result()
+
+
+@contextmanager
+def open_run(
+    moments: Moments, penalty: Penalty, *, mode: str, fit_intercept: bool, validation: Moments | None = None,
+    output: int = 0,
+) -> Iterator[Run]:  # fmt: skip
+    """A run that has not begun; it keeps the Gram columns of its moments until it is closed."""
     one_of("mode", mode, MODES)
     if not isinstance(moments, Moments):
         raise TypeError(f"boost takes Moments, not {type(moments).__name__}; make them by moments_from_matrix(H, y)")
@@ -50,19 +62,9 @@ def run_rounds(
             f"the validation moments are of {validation.n_voters} voters and {validation.n_outputs} outputs, those for "
             f"training of {moments.n_voters} and {moments.n_outputs}; make both with the same voters and targets"
         )
-    if schedule.solves and not schedule.reweight_every:
-        warnings.warn(
-            f"reweight_sweeps={SOLVE!r} does nothing without reweight_every; set it, for example to 100", stacklevel=3
-        )
     with ExitStack() as stack:
         columns = [stack.enter_context(own.gram.lease()) for own in (moments, validation) if own is not None]
-        run = _Run(moments, validation, columns, penalty, schedule, mode, fit_intercept, output)
-        if start_weight is not None:
-            run.start(start_weight)
-        if resume is not None:
-            run.restore(resume)
-        run.go()
-        return run.result()
+        yield Run(moments, validation, columns, penalty, mode, fit_intercept, output)
 
 
 class _Rows:
@@ -87,26 +89,41 @@ class _Rows:
     def set_weights(self, weight: np.ndarray) -> None:
         """Compute risk and edges anew; the edges are slopes where there is no ridge."""
         self.restore(self.first_edge, (self.first_risk, self.first_residual_mean))
-        for voter in np.flatnonzero(weight).tolist():
-            self.columns.fetch(voter)
-            self.kernel.move(voter, weight[voter])
+        voters = np.flatnonzero(weight)
+        self.move(voters, weight[voters])
+
+    def move(self, voters: np.ndarray, delta: np.ndarray) -> None:
+        """Change the weights of some voters."""
+        done = 0
+        while done < len(voters):
+            self.columns.fetch(int(voters[done]))
+            done = self.kernel.move(voters, delta, done)
 
     def restore(self, slope: np.ndarray, risk: tuple[float, float]) -> None:
         self.slope[:] = slope
         self.kernel.risk, self.kernel.residual_mean = risk
 
 
-class _Run:
-    """The state of one run of rounds."""
+class Mark(NamedTuple):
+    """Where a run stood, to go back to: its weights that are not zero, and how much it had done."""
+
+    voter: np.ndarray
+    weight: np.ndarray
+    n_rounds: int
+    n_sweeps: int
+
+
+class Run:
+    """One run of rounds. It can go on under another penalty, from the weights that it has."""
 
     def __init__(
         self, moments: Moments, validation: Moments | None, columns: list[Columns], penalty: Penalty,
-        schedule: Schedule, mode: str, fit_intercept: bool, output: int,
+        mode: str, fit_intercept: bool, output: int,
     ) -> None:  # fmt: skip
         n_voters, total = moments.n_voters, moments.total_weight
         self.moments, self.validation_moments = moments, validation
         self.penalty = penalty
-        self.schedule = schedule
+        self.schedule = Schedule()
         self.mode = mode
         self.fit_intercept = fit_intercept
         self.output = output
@@ -118,20 +135,18 @@ class _Run:
         self.rows = [_Rows(of, lease, output, self.centre, self.first_intercept) for of, lease in own if of is not None]
         self.train = self.rows[0]
         self.validation = None if validation is None else self.rows[1]
-        eta = self.train.eta - self.centre * self.centre
-        is_candidate = eta > LEAST_ETA * self.train.eta
-        inverse = np.divide(1.0, eta + penalty.ridge, out=np.zeros(n_voters), where=is_candidate)
+        self.eta = self.train.eta - self.centre * self.centre
         self.weight = np.zeros(n_voters)
         self.anchor = self.weight if self.corrective else np.zeros(n_voters)  # the weight that an update replaces
         self.kernel = _core.Rounds(
-            self.train.kernel, None if self.validation is None else self.validation.kernel, self.weight, self.anchor,
-            eta, inverse, penalty.ridge, penalty.shrink, penalty.cap, self.train.first_risk, moments.n_threads,
+            self.train.kernel, None if self.validation is None else self.validation.kernel,
+            self.weight, self.anchor, self.eta, moments.n_threads,
         )  # fmt: skip
+        self._set_penalty(penalty)
         self.n_rounds = 0
         self.voter = np.empty(0, dtype=np.int64)
         self.log = np.empty((0, 6))
         self.sweeps: list[Sweep] = []
-        self.first_weight: np.ndarray | None = None
         self.first_objective = self.train.first_risk
         self.stop_reason = ""
         self.n_told = 0  # rounds of which the callback knows
@@ -144,20 +159,53 @@ class _Run:
         return self.mode == "corrective"
 
     @property
+    def has_gap(self) -> bool:
+        """Whether there is a bound on what is left to gain."""
+        return self.corrective and self.penalty.has_gap
+
+    @property
+    def solves(self) -> bool:
+        """Whether all weights are solved for at once where that pays."""
+        return self.has_gap and self.schedule.reweight_every == AUTO
+
+    @property
     def edge(self) -> np.ndarray:
         """Of every voter on the training rows."""
         return self.train.slope + self.penalty.ridge * self.anchor
 
-    def start(self, weight: np.ndarray) -> None:
-        """Begin at these weights instead of zeros; where the schedule solves, at what they can reach together."""
-        self.weight[:] = weight
+    @property
+    def risk(self) -> float:
+        return max(0.0, self.train.kernel.risk)
+
+    @property
+    def n_active(self) -> int:
+        return int(np.count_nonzero(self.weight))
+
+    def change(self, penalty: Penalty) -> None:
+        """Go on under another penalty."""
+        self.train.slope += (self.penalty.ridge - penalty.ridge) * self.anchor
+        self._set_penalty(penalty)
+        self.stop_reason = ""
+
+    def _set_penalty(self, penalty: Penalty) -> None:
+        self.penalty = penalty
+        is_candidate = self.eta > LEAST_ETA * self.train.eta
+        inverse = np.divide(1.0, self.eta + penalty.ridge, out=np.zeros(len(self.eta)), where=is_candidate)
+        self.kernel.set_penalty(inverse, penalty.ridge, penalty.shrink, penalty.cap)
+        self.kernel.objective = self.train.kernel.risk + penalty.value(self.weight)
+
+    def mark(self) -> Mark:
+        voter = np.flatnonzero(self.weight)
+        return Mark(voter, self.weight[voter], self.n_rounds, len(self.sweeps))
+
+    def back_to(self, mark: Mark) -> None:
+        """Undo what was done after the mark."""
+        self.weight[:] = 0.0
+        self.weight[mark.voter] = mark.weight
+        self.n_rounds, self.stop_reason = mark.n_rounds, ""
+        del self.sweeps[mark.n_sweeps :]
         self._compute_slopes()
-        if self.schedule.solves:
-            self._solve()
-        self.first_weight = self.weight.copy()
-        self.first_objective = self.kernel.objective = self.train.kernel.risk + self.penalty.value(self.weight)
-        if self.validation is not None:
-            self.best_risk = self.validation.kernel.risk
+        self._set_penalty(self.penalty)
 
     def restore(self, progress: Progress) -> None:
         """Go on from where another run stood, if that was a run with the same arguments on the same rows."""
@@ -177,7 +225,7 @@ class _Run:
         self.voter, self.log, self.sweeps = progress.voter.copy(), progress.log.copy(), list(progress.sweeps)
         self.n_rounds = self.n_told = len(self.voter)
         self.kernel.objective = progress.objective
-        self.stop_reason = progress.stop_reason if progress.stop_reason in FINAL_REASONS else ""
+        self.stop_reason = progress.stop_reason
         for rows, slope, risk in zip(self.rows, progress.slopes, progress.risks, strict=True):
             rows.restore(slope, risk)
         if self.validation is not None:
@@ -187,7 +235,7 @@ class _Run:
         """What must be the same when a run goes on."""
         names = {own.name for own in fields(self.schedule)} - set(MAY_CHANGE)
         schedule = {name: getattr(self.schedule, name) for name in sorted(names)}
-        if not self.schedule.reweight_every:
+        if not self.schedule.sweeps_every:
             del schedule["reweight_sweeps"]
         if self.validation is None:
             del schedule["patience"]
@@ -201,11 +249,20 @@ class _Run:
             **schedule,
         }
 
-    def go(self) -> None:
+    def go(self, schedule: Schedule, resume: Progress | None = None) -> None:
         """Rounds until something says stop."""
-        schedule = self.schedule
+        if schedule.reweight_sweeps == SOLVE and schedule.sweeps_every is None:
+            warnings.warn(
+                f"reweight_sweeps={SOLVE!r} does nothing without a number for reweight_every; set one, such as 100",
+                stacklevel=4,
+            )
+        self.schedule = schedule
+        if resume is not None:
+            self.restore(resume)
+        if self.stop_reason not in FINAL_REASONS:
+            self.stop_reason = ""
         deadline = np.inf if schedule.max_seconds is None else time.monotonic() + schedule.max_seconds
-        floor = max(schedule.tol, LEAST_TOL) ** 2 * self.train.first_risk
+        floor = schedule.least_decrease(self.has_gap) * self.train.first_risk
         at_a_time = max(1, VOTERS_AT_A_TIME // max(1, len(self.weight)))
         if self.validation is not None:  # rounds after the last that counts would be in vain
             at_a_time = min(at_a_time, max(schedule.patience, LEAST_PATIENCE))
@@ -213,10 +270,12 @@ class _Run:
             until = min(schedule.next_pause(self.n_rounds), self.n_rounds + at_a_time)
             if not self._rounds(until, floor, deadline):
                 self.stop_reason = "converged"
-            if schedule.reweight_every and self.n_rounds == until and until % schedule.reweight_every == 0:
+            if schedule.sweeps_every and self.n_rounds == until and until % schedule.sweeps_every == 0:
                 self._reweight()
             if self.n_rounds == until and until % REFRESH_EVERY == 0:
                 self._refresh()
+            if self.n_rounds == until and until % LOOK_EVERY == 0:
+                self._look()
             self._report()
             if not self.stop_reason and self.n_rounds >= schedule.max_rounds:
                 self.stop_reason = "max_rounds"
@@ -254,12 +313,25 @@ class _Run:
         self.kernel.objective += self.train.kernel.risk - drifted
         self.kernel.rerate()
 
-    def _reweight(self) -> None:
-        """Re-weight the voters of the ensemble (section 3.1 of the paper), unless they are optimal as they are."""
+    def _look(self) -> None:
+        """Stop where little is left to gain, if a gap tells; else see whether it is time to solve for all weights."""
         if self._is_optimal():
             self.stop_reason = "converged"
             return
-        if isinstance(self.schedule.reweight_sweeps, str):
+        n_since = self.n_rounds - (self.sweeps[-1].round if self.sweeps else 0)
+        if self.solves and self.schedule.is_time_to_solve(n_since, self.n_active):
+            self._reweight()
+            if self._is_optimal():
+                self.stop_reason = "converged"
+
+    def _is_optimal(self) -> bool:
+        if not self.has_gap or self.stop_reason:
+            return False
+        return self.penalty.gap(self.weight, self.edge, self.risk) <= self.schedule.tol * self.train.first_risk
+
+    def _reweight(self) -> None:
+        """Re-weight the voters of the ensemble (section 3.1 of the paper)."""
+        if self.schedule.sweeps_every is None or isinstance(self.schedule.reweight_sweeps, str):
             self.sweeps.append(self._solve())
         else:
             self.sweeps += [self._sweep() for _ in range(self.schedule.reweight_sweeps)]
@@ -268,13 +340,6 @@ class _Run:
         self.log[self.n_rounds - 1, OBJECTIVE] = self.kernel.objective
         if self.validation is not None:
             self.log[self.n_rounds - 1, VALIDATION_RISK] = self.validation.kernel.risk
-
-    def _is_optimal(self) -> bool:
-        """Whether the gap is small, if the schedule asks for that."""
-        if self.schedule.gap is None:
-            return False
-        risk = max(0.0, self.train.kernel.risk)
-        return self.penalty.gap(self.weight, self.edge, risk) <= self.schedule.gap * self.train.first_risk
 
     def _sweep(self) -> Sweep:
         """Each voter in turn."""
@@ -289,7 +354,7 @@ class _Run:
     def _solve(self) -> Sweep:
         """All voters at once."""
         n_active = np.count_nonzero(self.weight)
-        if n_active > MOST_TOGETHER and not self.has_warned and self.schedule.gap is None:
+        if n_active > MOST_TOGETHER and not self.has_warned and not self.solves:
             self.has_warned = True
             warnings.warn(
                 f"reweight_sweeps={SOLVE!r} does nothing for {n_active} voters; it is for at most {MOST_TOGETHER}, "
@@ -302,10 +367,8 @@ class _Run:
         )
         moved = np.flatnonzero(weight != self.weight)
         self.train.slope[:] = edge  # moves are of edges; ridge times the new weights is subtracted below
-        for voter in moved.tolist():
-            self._fetch(voter)
-            for rows in self.rows:
-                rows.kernel.move(voter, weight[voter] - self.weight[voter])
+        for rows in self.rows:
+            rows.move(moved, (weight - self.weight)[moved])
         self.weight[:] = weight
         self.train.slope -= self.penalty.ridge * self.anchor
         self.kernel.rerate()
@@ -355,13 +418,14 @@ class _Run:
             self.train.set_weights(self.weight)
             edge = self.train.slope
         objective = log[best - 1, OBJECTIVE] if best else self.first_objective
-        risk = max(0.0, self.train.kernel.risk)
+        risk = self.risk
         return Boosted(
-            weight=self.weight,
+            weight=self.weight.copy(),
             intercept=self.first_intercept - _core.dot(self.centre, self.weight),
             edge=edge,
             risk=risk,
             objective=float(objective),
+            first_risk=self.train.first_risk,
             dual_gap=self.penalty.gap(self.weight, edge, risk) if self.corrective else np.nan,
             violation=self.penalty.violation(self.weight, edge) if self.corrective else np.nan,
             n_rounds=best,
@@ -392,7 +456,6 @@ class _Run:
             sweeps=progress.sweeps,
             first_intercept=self.first_intercept,
             centre=dict(zip(drawn.tolist(), self.centre[drawn].tolist(), strict=True)),
-            first_weight=self.first_weight,
         )
 
 

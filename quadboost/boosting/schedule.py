@@ -8,6 +8,9 @@ from ..common.checks import at_least, not_negative
 from ..common.progress import Callback
 
 REFRESH_EVERY = 10_000  # rounds, after which slopes are computed anew: rounding would pile up
+LOOK_EVERY = 50  # rounds between two looks at the dual gap
+LEAST_TOL = 1e-15  # below this a decrease is rounding
+AUTO = "auto"  # in place of a number of rounds
 SOLVE = "solve"  # in place of a number of sweeps
 
 MAY_CHANGE = ("max_rounds", "max_seconds", "callback", "callback_every")  # when a run goes on
@@ -15,20 +18,16 @@ MAY_CHANGE = ("max_rounds", "max_seconds", "callback", "callback_every")  # when
 
 @dataclass(frozen=True)
 class Schedule:
-    """The arguments of `boost` that say when; `gap` is a further stop, for paths.
+    """The arguments of `boost` that say when."""
 
-    A run with a `gap` ends when its dual gap is at most this times the risk of the best constant.
-    """
-
-    max_rounds: int = 10_000
-    tol: float = 1e-7
-    reweight_every: int | None = None
+    max_rounds: int = 100_000
+    tol: float = 1e-4
+    reweight_every: int | str | None = AUTO
     reweight_sweeps: int | str = 1  # or SOLVE
     patience: int = 50
     max_seconds: float | None = None
     callback: Callback | None = None
     callback_every: int = 100
-    gap: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("max_rounds", "patience", "callback_every"):
@@ -40,16 +39,16 @@ class Schedule:
                 )
         else:
             at_least("reweight_sweeps", self.reweight_sweeps, 1)
-        if self.reweight_every is not None:
+        if isinstance(self.reweight_every, str):
+            if self.reweight_every != AUTO:
+                raise ValueError(
+                    f"reweight_every={self.reweight_every!r} is not known; give a whole number, {AUTO!r} or None"
+                )
+        elif self.reweight_every is not None:
             at_least("reweight_every", self.reweight_every, 1)
         not_negative("tol", self.tol)
         if self.max_seconds is not None:
             not_negative("max_seconds", self.max_seconds)
-
-    @property
-    def solves(self) -> bool:
-        """Whether re-weighting solves for all weights at once."""
-        return self.reweight_sweeps == SOLVE
 
     def share(self, seconds_gone: float, n_left: int) -> Schedule:
         """The schedule of the next of several runs that share the time."""
@@ -57,7 +56,23 @@ class Schedule:
             return self
         return replace(self, max_seconds=max(0.0, self.max_seconds - seconds_gone) / n_left)
 
+    @property
+    def sweeps_every(self) -> int | None:
+        """Rounds between two times that weights are re-weighted, where that is a number."""
+        return None if isinstance(self.reweight_every, str) else self.reweight_every
+
+    def least_decrease(self, has_gap: bool) -> float:
+        """A round that decreases the objective by less, as a share of the first risk, is not worth it.
+
+        Where there is a gap that says when to stop, rounds go on until they hardly move a bit.
+        """
+        return max(min(self.tol, 1e-10) if has_gap else 1e-3 * self.tol, LEAST_TOL) ** 2
+
+    def is_time_to_solve(self, n_rounds: int, n_active: int) -> bool:
+        """Whether to solve for the weights of all active voters at once, so many rounds after the last time."""
+        return n_rounds >= max(LOOK_EVERY, n_active)
+
     def next_pause(self, round: int) -> int:
         """The next round after which the loop must come back to Python."""
-        steps = [REFRESH_EVERY, self.reweight_every, self.callback_every if self.callback else None]
+        steps = [LOOK_EVERY, self.sweeps_every, self.callback_every if self.callback else None]
         return min([self.max_rounds, *(round + step - round % step for step in steps if step)])

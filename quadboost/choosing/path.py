@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..boosting.rounds import run_rounds
-from ..boosting.schedule import SOLVE, Schedule
+from ..boosting.rounds import open_run
+from ..boosting.schedule import Schedule
 from ..common.checks import at_least, one_of, positive
 from ..common.progress import steps_of
 from ..common.threads import resolve_threads, threads_for
@@ -20,9 +20,7 @@ from ..moments.moments import DEFAULT_CACHE_BYTES, column_moments
 from ..voters.columns import Voters
 from .search import REACH, Candidate, check_strengths, strengths_of
 
-ROUNDS_AT_A_TIME = 300  # between two times that all weights are solved for
 PATH_REACH = REACH | {"l1": 1e-3}  # as other libraries: further down nearly all voters are active
-LEAST_TOL = 1e-10  # of the rounds: they must find every voter that matters for the gap
 
 
 @dataclass(frozen=True)
@@ -88,7 +86,7 @@ class RegularizationPath:
 
 def regularization_path(
     X: Any, y: Any, penalty: str = "l1", *, strengths: int | Sequence[float] = 100, tol: float = 1e-6,
-    max_rounds: int = 100_000, sample_weight: Any = None, thresholds: int | str = 255, spacing: str = "quantile",
+    max_rounds: int = 100_000, sample_weight: Any = None, thresholds: int | str = "auto", spacing: str = "quantile",
     fit_intercept: bool = True, categorical_features: Any = "auto", min_category_count: int = 5,
     cache_bytes: int = DEFAULT_CACHE_BYTES, n_jobs: int | None = None, verbose: int = 0,
 ) -> RegularizationPath:  # fmt: skip
@@ -125,18 +123,16 @@ def regularization_path(
         cache_bytes=cache_bytes, n_threads=n_threads,
     )  # fmt: skip
     values = strengths_of(penalty, strengths, moments, fit_intercept, PATH_REACH)
-    schedule = Schedule(
-        max_rounds, LEAST_TOL, reweight_every=min(ROUNDS_AT_A_TIME, max_rounds), reweight_sweeps=SOLVE, gap=tol
-    )
-    active, figures, weight = [], [], None
-    with steps_of(verbose, len(values), "strength") as tell:
+    active, figures, candidate = [], [], Candidate(penalty, float(values[0]))
+    with (
+        steps_of(verbose, len(values), "strength") as tell,
+        open_run(moments, candidate.make(), mode="corrective", fit_intercept=fit_intercept) as run,
+    ):
         for value in values.tolist():
-            best = run_rounds(
-                moments, Candidate(penalty, value).make(), schedule,
-                mode="corrective", fit_intercept=fit_intercept, start_weight=weight,
-            )  # fmt: skip
-            weight = best.weight
-            active.append({int(voter): weight[voter] for voter in np.flatnonzero(weight)})
+            run.change(Candidate(penalty, value).make())
+            run.go(Schedule(run.n_rounds + max_rounds, tol))
+            best = run.result()
+            active.append({int(voter): best.weight[voter] for voter in np.flatnonzero(best.weight)})
             figures.append((best.intercept, best.risk, best.objective, best.dual_gap))
             tell()
     return _path_of(active, np.array(figures), penalty, values, voters, problem)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from ..boosting.strength import Strengths
     from .path import RegularizationPath
 
 SHAPES = 8  # strengths whose shape functions are drawn
@@ -51,6 +53,19 @@ def plot_shapes(path: RegularizationPath, feature: int | str, ax: Any = None) ->
     ax.set_xlabel(str(feature))
     ax.set_ylabel("added to the score")
     ax.legend(title="alpha_max" if path.penalty == "linf" else "reg_lambda")
+    return ax
+
+
+def plot_strengths(paths: Sequence[Strengths], ax: Any = None) -> Any:
+    """The estimate by which a strength was chosen, for each output, and the choice."""
+    ax = _axes(ax)
+    for path in paths:
+        columns = path.columns()
+        (line,) = ax.plot(columns["path_lambda"], columns["path_gcv"], "o-", markersize=3)
+        ax.axvline(path.chosen, color=line.get_color(), linestyle=":")
+    _strength_axis(ax.set_xlabel, ax.set_xscale, "l1")
+    ax.invert_xaxis()
+    ax.set_ylabel("risk by generalised cross-validation")
     return ax
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from .. import _core
 from ..boosting.penalties import Penalty, make_penalty
 from ..boosting.result import Boosted
-from ..boosting.rounds import LEAST_ETA, run_rounds
+from ..boosting.rounds import LEAST_ETA, open_run
 from ..common.checks import at_least, positive
 from ..common.threads import in_threads
 from ..fitting.training import Options
@@ -27,6 +27,8 @@ from .folds import Fold, Folds
 # The weakest strength of a grid as a share of the strongest: from no voters at all to more than is good.
 REACH = {"l1": 1e-4, "l2": 1e-6, "linf": 1e-3}
 VOTERS_AT_A_TIME = 10_000_000  # rated between two looks whether all is to stop
+FIRST_LOOK = 50  # rounds before the first look at the rows held out; each further look is after twice as many
+HOPELESS = 1.1  # times the least risk there: a run that has come to this is past its best
 SAME_SCORE = 1e-12  # scores that differ by less, relatively, differ by rounding
 
 
@@ -68,10 +70,7 @@ def strengths_of(
 ) -> np.ndarray:
     """The strengths of a penalty to try, strongest first: those given, or so many below the largest useful one."""
     if isinstance(given, Integral):
-        eta, edge = moments.eta, moments.margin
-        if fit_intercept:
-            mean, target_mean = moments.voter_sum / moments.total_weight, moments.target_sum / moments.total_weight
-            eta, edge = eta - mean * mean, moments.product_sum / moments.total_weight - np.outer(mean, target_mean)
+        edge, eta = moments.centred(fit_intercept)
         usable = eta > LEAST_ETA * moments.eta
         penalty = make_penalty(name, 1.0, 1.0)
         largest = max(penalty.largest(own[usable], eta[usable]) for own in edge.T) or 1.0
@@ -148,17 +147,17 @@ def cross_validate(
     def work(number: int) -> None:
         fold = folds.make(number)
         for c in range(len(candidates)):
-            runs = _run(fold, candidates[c], folds.options, rounds, stop)
+            followed = _follow(fold, candidates[c], folds.options, rounds, stop)
             if stop.is_set():
                 return
-            longest = max(run.n_rounds for run in runs)
+            longest = max(run.n_rounds for run, _ in followed)
             wanted = np.arange(1, max(1, longest) + 1) if rounds is None else rounds
             if judge is None:
-                risks = [_risks(fold, run, output) for output, run in enumerate(runs)]
-                curves[c][number] = np.mean([own[np.minimum(wanted, len(own) - 1)] for own in risks], axis=0)
+                risks = [own[np.minimum(wanted, len(own) - 1)] for _, own in followed]
+                curves[c][number] = np.mean(risks, axis=0)
             else:
                 after, place = np.unique(np.minimum(wanted, longest), return_inverse=True)
-                stages = zip(*(_stages(fold, run, after.tolist()) for run in runs), strict=True)
+                stages = zip(*(_stages(fold, run, after.tolist()) for run, _ in followed), strict=True)
                 curves[c][number] = np.array([judge(fold, stage) for stage in stages])[place]
             tell()
 
@@ -177,25 +176,31 @@ def _same_length(curves: Sequence[np.ndarray], length: int) -> np.ndarray:
     return np.column_stack([np.pad(curve, (0, length - len(curve)), mode="edge") for curve in curves])
 
 
-def _run(fold: Fold, candidate: Candidate, options: Options, rounds: np.ndarray | None, stop: Event) -> list[Boosted]:
-    """One run of rounds per output."""
+def _follow(
+    fold: Fold, candidate: Candidate, options: Options, rounds: np.ndarray | None, stop: Event
+) -> list[tuple[Boosted, np.ndarray]]:
+    """One run of rounds per output, with its risk on the rows held out, before the first round and after each.
+
+    A run whose risk there has clearly been lower is given up: what it learns since then is noise.
+    """
+    most = options.schedule.max_rounds if rounds is None else int(rounds[-1])
     schedule = replace(
         options.schedule,
-        max_rounds=options.schedule.max_rounds if rounds is None else int(rounds[-1]),
         callback=lambda *_: stop.is_set(),
         callback_every=max(1, VOTERS_AT_A_TIME // max(1, fold.train.n_voters)),
     )
-    return [
-        run_rounds(
-            fold.train,
-            candidate.make(),
-            schedule,
-            mode=options.mode,
-            fit_intercept=options.fit_intercept,
-            output=output,
-        )
-        for output in range(fold.train.n_outputs)
-    ]
+    found = []
+    for output in range(fold.train.n_outputs):
+        with open_run(
+            fold.train, candidate.make(), mode=options.mode, fit_intercept=options.fit_intercept, output=output
+        ) as run:
+            risk, until = np.empty(0), 0
+            while run.n_rounds == until < most and not (risk[-1:] > HOPELESS * risk.min(initial=np.inf)).any():
+                until = min(most, max(FIRST_LOOK, 2 * until))
+                run.go(replace(schedule, max_rounds=until))
+                risk = _risks(fold, run.result(), output)
+            found.append((run.result(), risk))
+    return found
 
 
 def _risks(fold: Fold, run: Boosted, output: int) -> np.ndarray:

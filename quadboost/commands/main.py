@@ -190,8 +190,9 @@ def _add_penalties_and_voters(add: Callable[..., None]) -> None:
     add("--alpha-max", "largest weight under the linf penalty (default: by cross-validation)", **NUMBER)
     add(
         "--thresholds",
-        "most thresholds of a feature; all: between any two values (default: 255)",
-        type=_number_or(int, "all"),
+        "most thresholds of a feature; auto: 255, fewer of thousands of features; all: between any two values "
+        "(default: auto)",
+        type=_number_or(int, "auto", "all"),
         metavar="N",
     )
     spacings = ("quantile", "uniform")
@@ -204,8 +205,13 @@ def _add_penalties_and_voters(add: Callable[..., None]) -> None:
 def _add_rounds(add: Callable[..., None]) -> None:
     modes = ("corrective", "forward")
     add("--mode", "re-weight a voter drawn again, or add it (default: corrective)", choices=modes)
-    add("--max-rounds", "most boosting rounds, for each output (default: 10000; 1000 in a cross-validation)", **COUNT)
-    add("--reweight-every", "re-weight all voters every N rounds (default: never)", **COUNT)
+    add("--max-rounds", "most boosting rounds, for each output (default: 100000; 1000 in a cross-validation)", **COUNT)
+    add(
+        "--reweight-every",
+        "re-weight all voters every N rounds; auto: solve for all weights where that pays (default: auto)",
+        type=_number_or(int, "auto"),
+        metavar="N",
+    )
     add(
         "--reweight-sweeps",
         "re-weighting sweeps at a time; solve: all weights at once (default: 1)",
@@ -213,7 +219,9 @@ def _add_rounds(add: Callable[..., None]) -> None:
         metavar="N",
     )
     add("--patience", "stop after N rounds without a lower validation risk (default: 50)", **COUNT)
-    add("--tol", "stop when no weight would move by more than this (default: 1e-07)", **NUMBER)
+    add(
+        "--tol", "stop when the dual gap is at most this, relative to the risk of a constant (default: 1e-04)", **NUMBER
+    )
     add("--max-seconds", "stop the rounds after this time (default: no limit)", **NUMBER)
 
 

@@ -62,10 +62,11 @@ class _Bar:
 
 
 @contextmanager
-def steps_of(verbose: int, total: int, unit: str) -> Iterator[Callable[[], None]]:
+def steps_of(verbose: int, total: int | None, unit: str) -> Iterator[Callable[[], None]]:
     """Yield a function to call after each of many steps, from any thread; it shows progress if asked to.
 
-    By a bar or, where there is no tqdm, a line each; where `verbose` is 2, a line every few seconds.
+    By a bar or, where there is no tqdm, a line each; where `verbose` is 2, a line every few seconds. `total` is None
+    where it is not known.
     """
     if not verbose:
         yield lambda: None
@@ -80,7 +81,7 @@ def steps_of(verbose: int, total: int, unit: str) -> Iterator[Callable[[], None]
             if bar is not None:
                 bar.update(1)
             elif is_due():
-                print(f"{unit} {done} of {total}", file=sys.stderr, flush=True)
+                print(f"{unit} {done}" + (f" of {total}" if total else ""), file=sys.stderr, flush=True)
 
     try:
         yield tell
@@ -89,7 +90,7 @@ def steps_of(verbose: int, total: int, unit: str) -> Iterator[Callable[[], None]
             bar.close()
 
 
-def _tqdm(verbose: int, total: int, unit: str) -> Any:
+def _tqdm(verbose: int, total: int | None, unit: str) -> Any:
     """A tqdm bar, or None if tqdm is not installed or lines are wanted."""
     try:
         from tqdm.auto import tqdm

@@ -313,9 +313,9 @@ class QuadBoostClassifierCV(_Search, QuadBoostClassifier):
     def __init__(
         self, penalty: Any = "l1", *, reg_lambda: Any = 10, alpha_max: Any = 10, rounds: Any = None, cv: Any = 5,
         scoring: Any = "risk", one_standard_error: bool = False, thresholds_per_fold: bool = False,
-        mode: str = "corrective", max_rounds: int = 1_000, thresholds: int | str = 255, spacing: str = "quantile",
-        fit_intercept: bool = True, reweight_every: int | None = None, reweight_sweeps: int | str = 1,
-        tol: float = 1e-7, cache_bytes: int = DEFAULT_CACHE_BYTES, categorical_features: Any = "auto",
+        mode: str = "corrective", max_rounds: int = 1_000, thresholds: int | str = "auto", spacing: str = "quantile",
+        fit_intercept: bool = True, reweight_every: int | str | None = "auto", reweight_sweeps: int | str = 1,
+        tol: float = 1e-4, cache_bytes: int = DEFAULT_CACHE_BYTES, categorical_features: Any = "auto",
         min_category_count: int = 5, class_weight: Any = None, n_jobs: int | None = None, verbose: int = 0,
     ) -> None:  # fmt: skip
         self._set_parameters(locals())
@@ -358,9 +358,9 @@ class QuadBoostRegressorCV(_Search, QuadBoostRegressor):
     def __init__(
         self, penalty: Any = "l1", *, reg_lambda: Any = 10, alpha_max: Any = 10, rounds: Any = None, cv: Any = 5,
         scoring: Any = "risk", one_standard_error: bool = False, thresholds_per_fold: bool = False,
-        mode: str = "corrective", max_rounds: int = 1_000, thresholds: int | str = 255, spacing: str = "quantile",
-        fit_intercept: bool = True, reweight_every: int | None = None, reweight_sweeps: int | str = 1,
-        tol: float = 1e-7, cache_bytes: int = DEFAULT_CACHE_BYTES, categorical_features: Any = "auto",
+        mode: str = "corrective", max_rounds: int = 1_000, thresholds: int | str = "auto", spacing: str = "quantile",
+        fit_intercept: bool = True, reweight_every: int | str | None = "auto", reweight_sweeps: int | str = 1,
+        tol: float = 1e-4, cache_bytes: int = DEFAULT_CACHE_BYTES, categorical_features: Any = "auto",
         min_category_count: int = 5, standardize: bool = False, n_jobs: int | None = None, verbose: int = 0,
     ) -> None:  # fmt: skip
         self._set_parameters(locals())

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import check_is_fitted
 
 from .._version import __version__
-from ..boosting.records import Progress
 from ..boosting.result import Boosted
 from ..boosting.schedule import Schedule
+from ..choosing.plots import plot_strengths
 from ..common.checks import at_least, positive
-from ..common.progress import Callback, news_of
+from ..common.progress import Callback, news_of, steps_of
 from ..common.threads import resolve_threads
 from ..data.examples import has_validation
 from ..fitting.problem import Problem, Reading, Rows
-from ..fitting.training import Measured, Options, Trained, train
+from ..fitting.training import Measured, Options, Trained, Warm, train
 from ..model.ensemble import Ensemble
 from ..moments.moments import DEFAULT_CACHE_BYTES
 
@@ -33,23 +35,26 @@ SHARED_PARAMETERS = """penalty : {"l1", "l2", "linf", None}
         Of the weights; None is the paper's vanilla QuadBoost.
     reg_lambda : float, "auto" or "theory"
         Strength of an l1 penalty, which adds 2 reg_lambda sum |a| to the risk, or of an l2 penalty, which adds
-        reg_lambda sum a^2. "auto" is 0.4 std(y) / sqrt(m) for l1 and, with K voters,
-        0.3 K / m for l2 (in forward mode 1600 sqrt(K) / m); what it came to is in `reg_lambda_`.
+        reg_lambda sum a^2. "auto", for l1: by generalised cross-validation along the path from the strongest useful
+        penalty down, on the moments (forward: 0.4 std(y) / sqrt(m)); for l2, with K voters, 0.3 K / m (forward:
+        1600 sqrt(K) / m). What it came to is in `reg_lambda_`.
         "theory", for labels only, is the one of the risk bound: larger than what predicts best.
     alpha_max : float
         Largest weight under the linf penalty.
     mode : {"corrective", "forward"}
         A voter drawn again is re-weighted, or (the paper's plain loop) a second copy of it is added.
     max_rounds : int
-        Most boosting rounds, for each output.
-    thresholds : int or "all"
-        Most thresholds of a feature; "all": every midpoint of distinct values.
+        Most boosting rounds, for each output. A `ConvergenceWarning` says when they were too few.
+    thresholds : int, "auto" or "all"
+        Most thresholds of a feature. "auto": 255, or fewer where there are more than 400 features, but at least 31;
+        "all": every midpoint of distinct values.
     spacing : {"quantile", "uniform"}
         Thresholds with equal mass between them, or evenly spaced.
     fit_intercept : bool
         An unpenalised constant, always at its optimum. The paper has none.
-    reweight_every : int, optional
-        Re-weight the voters of the ensemble after every so many rounds.
+    reweight_every : int, "auto" or None
+        Re-weight the voters of the ensemble after every so many rounds. "auto": where there is a dual gap, solve for
+        all their weights at once as often as that pays.
     reweight_sweeps : int or "solve"
         Re-weighting sweeps at a time; "solve": all weights of the ensemble are solved for at once, which reaches the
         optimum in far fewer rounds, and pays where no more than a few hundred voters have a weight.
@@ -58,7 +63,9 @@ SHARED_PARAMETERS = """penalty : {"l1", "l2", "linf", None}
     patience : int
         Stop after so many rounds without a lower validation risk.
     tol : float
-        Stop when no voter's weight would move by more than this, in units of the target's standard deviation.
+        Stop when the dual gap is at most this times the risk of the best constant: a proof that the objective is that
+        near to its minimum. Where there is no gap (no penalty, or forward mode): when no voter's weight would move by
+        more than a thousandth of this, in units of the target's standard deviation.
     cache_bytes : int
         Memory for Gram columns; more is faster, the result is the same.
     categorical_features : "auto", None, or a list of columns
@@ -90,6 +97,8 @@ SHARED_ATTRIBUTES = """ensemble_ : Ensemble
         Rounds behind the ensemble. This and what follows: a list, one entry per output, where there are several.
     history_ : dict of arrays, one entry a round, also of rounds after the best one
         voter (and its feature and threshold), edge, weight, risk, objective, and validation_risk if there is any.
+        Where `reg_lambda` was chosen along a path, also path_lambda, path_risk, path_gcv and path_active (voters with a
+        weight), one entry per strength that was tried.
     dual_gap_ : float
         A bound on the distance of the objective from its minimum, in corrective mode; NaN where none is known.
     violation_ : float
@@ -114,7 +123,7 @@ class _Warm(NamedTuple):
     shape: tuple[int, ...]  # of the targets
     parameters: dict[str, Any]
     held_out: np.ndarray | None
-    progress: list[Progress]
+    outputs: list[Warm]
 
 
 class _QuadBoost(BaseEstimator):
@@ -195,7 +204,7 @@ class _QuadBoost(BaseEstimator):
         if fraction is not None and positive("validation_fraction", fraction) >= 1:
             raise ValueError(f"validation_fraction={fraction!r} must lie between 0 and 1")
         at_least("min_category_count", self.min_category_count, 1)
-        names = Schedule.__dataclass_fields__.keys() - {"callback", "gap"}
+        names = Schedule.__dataclass_fields__.keys() - {"callback"}
         schedule = Schedule(**{name: given[name] for name in names})
         names = Options.__dataclass_fields__.keys() - {"schedule", "n_threads"}
         n_threads = resolve_threads(self.n_jobs)
@@ -208,7 +217,7 @@ class _QuadBoost(BaseEstimator):
     def _fit(
         self, problem: Problem, validation: Rows | None, options: Options, start: float,
         measured: Measured | None = None,
-    ) -> None:  # fmt: skip
+    ) -> Trained:  # fmt: skip
         """Train, and set what a fit leaves behind.
 
         `start` is when the fit began, `measured` are the rows where they were summed before.
@@ -227,13 +236,18 @@ class _QuadBoost(BaseEstimator):
             held_out = Measured.of(problem, validation, options, measured.voters).moments
         if warm is not None and warm.voters != measured.voters.fingerprint:
             raise ValueError("warm_start goes on from a fit to other rows; give the same data, or set warm_start=False")
-        with news_of(self.verbose, self.callbacks or (), options.schedule.max_rounds, rows.y.shape[1]) as callback:
+        schedule = options.schedule
+        with (
+            steps_of(self.verbose, None, "strength") as tell,
+            news_of(self.verbose, self.callbacks or (), schedule.max_rounds, rows.y.shape[1]) as callback,
+        ):
             trained = train(
                 problem,
                 measured,
-                replace(options, schedule=replace(options.schedule, callback=callback)),
+                replace(options, schedule=replace(schedule, callback=callback)),
                 validation=held_out,
-                resume=None if warm is None else warm.progress,
+                warm=None if warm is None else warm.outputs,
+                tell=tell,
             )
         info = {
             "quadboost": __version__,
@@ -251,11 +265,11 @@ class _QuadBoost(BaseEstimator):
         self._take_over(problem.ensemble(trained.voters, trained.boosted, info))
         self._warm = None
         if self.warm_start:
-            progress = [result.progress for result in trained.boosted]
-            fingerprint = trained.voters.fingerprint
-            self._warm = _Warm(fingerprint, problem.rows.y.shape, self._lasting_parameters(), split, progress)
+            shape, parameters = problem.rows.y.shape, self._lasting_parameters()
+            self._warm = _Warm(trained.voters.fingerprint, shape, parameters, split, trained.warm)
         self._target_scale = problem.target_scale
         self._tell(trained, problem.one_output)
+        return trained
 
     def _take_over(self, ensemble: Ensemble) -> None:
         """Set what every fitted estimator has."""
@@ -282,7 +296,7 @@ class _QuadBoost(BaseEstimator):
                 f"warm_start goes on from a fit to targets of shape {warm.shape}, but y now has {shape}; "
                 "give the same data, or set warm_start=False"
             )
-        done = max(len(progress.voter) for progress in warm.progress)
+        done = max(len(own.progress.voter) for own in warm.outputs)
         if done > self.max_rounds:
             raise ValueError(
                 f"warm_start goes on from a fit of {done} rounds, but max_rounds={self.max_rounds}; "
@@ -304,7 +318,9 @@ class _QuadBoost(BaseEstimator):
 
         boosted = trained.boosted
         self.n_rounds_ = each([result.n_rounds for result in boosted])
-        self.history_ = each([_history(result, trained) for result in boosted])
+        self.history_ = each(
+            [_history(own, trained) | path.columns() for own, path in zip(boosted, trained.strengths, strict=True)]
+        )
         self.dual_gap_ = each([result.dual_gap for result in boosted])
         self.violation_ = each([result.violation for result in boosted])
         self.reg_lambda_ = each(trained.reg_lambda)
@@ -312,6 +328,30 @@ class _QuadBoost(BaseEstimator):
         self.feature_importances_ = trained.importance
         self._voters = trained.voters
         self._traces = [result.trace for result in boosted]
+        self._paths = [own for own in trained.strengths if own.points]
+
+    def _warn_if_short(self, trained: Trained) -> None:
+        """Say when the rounds were too few to prove that the optimum is near."""
+        short = [own for own in trained.boosted if own.stop_reason == "max_rounds" and np.isfinite(own.dual_gap)]
+        if short and self.tol > 0 and "validation_risk" not in short[0].history:
+            gap = max(own.dual_gap / own.first_risk for own in short)
+            warnings.warn(
+                f"max_rounds={self.max_rounds} was reached at a relative dual gap of {gap:.1e}, above tol={self.tol}; "
+                "raise max_rounds, or tol if this is near enough",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def plot_path(self, ax: Any = None) -> Any:
+        """Draw what the risk on other rows is expected to be, over the strengths from which one was chosen.
+
+        Needs matplotlib, and a fit with an l1 penalty and `reg_lambda="auto"`.
+        """
+        check_is_fitted(self)
+        paths = getattr(self, "_paths", [])
+        if not paths:
+            raise ValueError("there is no path to draw; fit with penalty='l1', mode='corrective' and reg_lambda='auto'")
+        return plot_strengths(paths, ax)
 
 
 class QuadBoostClassifier(ClassifierMixin, _QuadBoost):
@@ -331,9 +371,9 @@ class QuadBoostClassifier(ClassifierMixin, _QuadBoost):
 
     def __init__(
         self, penalty: str | None = "l1", *, reg_lambda: float | str = "auto", alpha_max: float = 0.1,
-        mode: str = "corrective", max_rounds: int = 10_000, thresholds: int | str = 255, spacing: str = "quantile",
-        fit_intercept: bool = True, reweight_every: int | None = None, reweight_sweeps: int | str = 1,
-        validation_fraction: float | None = None, patience: int = 50, tol: float = 1e-7,
+        mode: str = "corrective", max_rounds: int = 100_000, thresholds: int | str = "auto", spacing: str = "quantile",
+        fit_intercept: bool = True, reweight_every: int | str | None = "auto", reweight_sweeps: int | str = 1,
+        validation_fraction: float | None = None, patience: int = 50, tol: float = 1e-4,
         cache_bytes: int = DEFAULT_CACHE_BYTES, categorical_features: Any = "auto", min_category_count: int = 5,
         class_weight: Any = None, warm_start: bool = False, max_seconds: float | None = None,
         callbacks: Sequence[Callback] | None = None, callback_every: int = 100, n_jobs: int | None = None,
@@ -362,7 +402,7 @@ class QuadBoostClassifier(ClassifierMixin, _QuadBoost):
         validation = None
         if has_validation(X_val, y_val, sample_weight_val):
             validation = problem.more_rows(X_val, y_val, sample_weight_val, "_val", self._reading)
-        self._fit(problem, validation, options, start)
+        self._warn_if_short(self._fit(problem, validation, options, start))
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -404,9 +444,9 @@ class QuadBoostRegressor(RegressorMixin, _QuadBoost):
 
     def __init__(
         self, penalty: str | None = "l1", *, reg_lambda: float | str = "auto", alpha_max: float = 0.1,
-        mode: str = "corrective", max_rounds: int = 10_000, thresholds: int | str = 255, spacing: str = "quantile",
-        fit_intercept: bool = True, reweight_every: int | None = None, reweight_sweeps: int | str = 1,
-        validation_fraction: float | None = None, patience: int = 50, tol: float = 1e-7,
+        mode: str = "corrective", max_rounds: int = 100_000, thresholds: int | str = "auto", spacing: str = "quantile",
+        fit_intercept: bool = True, reweight_every: int | str | None = "auto", reweight_sweeps: int | str = 1,
+        validation_fraction: float | None = None, patience: int = 50, tol: float = 1e-4,
         cache_bytes: int = DEFAULT_CACHE_BYTES, categorical_features: Any = "auto", min_category_count: int = 5,
         standardize: bool = False, warm_start: bool = False, max_seconds: float | None = None,
         callbacks: Sequence[Callback] | None = None, callback_every: int = 100, n_jobs: int | None = None,
@@ -442,7 +482,7 @@ class QuadBoostRegressor(RegressorMixin, _QuadBoost):
         validation = None
         if has_validation(X_val, y_val, sample_weight_val):
             validation = problem.more_rows(X_val, y_val, sample_weight_val, "_val", self._reading)
-        self._fit(problem, validation, options, start)
+        self._warn_if_short(self._fit(problem, validation, options, start))
         return self
 
     def predict(self, X: Any) -> np.ndarray:

@@ -13,13 +13,15 @@ from typing import Any
 import numpy as np
 
 from ..boosting.penalties import AUTO_L1
+from ..boosting.reweight import MOST_TOGETHER
+from ..boosting.schedule import AUTO, SOLVE
 from ..common.checks import at_least
 from ..common.threads import threads_for
 from ..data.examples import check_size, examples_of, labels_of, real_targets
 from ..data.schema import FrameSchema, read_table
 from ..moments.gram import COUNTS_LIMIT, PIECE_BYTES, TABLE_PAYS
 from ..moments.moments import SHARE_FOR_SORTING, bytes_for_columns
-from ..voters.thresholds import FEATURES_TOGETHER
+from ..voters.thresholds import FEATURES_TOGETHER, auto_thresholds
 from .training import Options
 
 MOST_CLASSES = 20  # numbers of more different values are targets
@@ -119,6 +121,8 @@ def _some_rows(X: Any) -> Any:
 
 def _most_cuts(matrix: np.ndarray, schema: FrameSchema, m: int, thresholds: int | str) -> np.ndarray:
     """Cuts of every feature, at most: where most values of some rows differ, so may those of all."""
+    if thresholds == AUTO:
+        thresholds = auto_thresholds(matrix.shape[1])
     most = m if thresholds == "all" else int(thresholds)
     n_cuts = np.empty(matrix.shape[1])
     for f, column in enumerate(matrix.T):
@@ -194,10 +198,11 @@ class _Fit:
         columns = len(shares) * min(needed * 9 / 8 + 8 * column, needed + PIECE_BYTES)
         n_rounds = self.options.schedule.max_rounds * self.n_outputs
         log = 130 * n_rounds + n_voters * len(shares) * (300 + 40 * self.n_outputs)
-        if self.options.schedule.solves:
-            log += 32 * drawn**2
-        elif self.options.schedule.reweight_every:
-            log += 16 * drawn * n_rounds / self.options.schedule.reweight_every
+        schedule = self.options.schedule
+        if schedule.reweight_every == AUTO or schedule.reweight_sweeps == SOLVE:
+            log += 32 * min(drawn, MOST_TOGETHER) ** 2
+        elif schedule.sweeps_every:
+            log += 16 * drawn * n_rounds / schedule.sweeps_every
         n_features = min(len(self.n_cuts), drawn)
         rows = sum(
             self._sorted(n_features, share * self.m, limit // SHARE_FOR_SORTING, size, column) for share in shares

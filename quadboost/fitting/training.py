@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
-from ..boosting.penalties import auto_lambda, make_penalty
+from ..boosting.penalties import L1, Penalty, auto_lambda, make_penalty
 from ..boosting.records import Progress
 from ..boosting.result import Boosted
-from ..boosting.rounds import MODES, run_rounds
+from ..boosting.rounds import MODES, open_run, run_rounds
 from ..boosting.schedule import Schedule
+from ..boosting.strength import Strengths, strengths_by_gcv
 from ..common.checks import at_least, one_of
 from ..common.threads import threads_for
 from ..moments.moments import Moments, column_moments
@@ -73,50 +76,107 @@ class Measured:
         return cls(rows, voters, moments)
 
 
+class Warm(NamedTuple):
+    """Where the fit of an output stood."""
+
+    strengths: Strengths
+    progress: Progress
+
+
 @dataclass(frozen=True)
 class Trained:
-    """The outcome of a fit, one `Boosted` and one lambda per output."""
+    """The outcome of a fit, one `Boosted` and one strength of the penalty per output."""
 
     voters: Voters
     boosted: list[Boosted]
-    reg_lambda: list[float]
+    strengths: list[Strengths]
     importance: np.ndarray
+
+    @property
+    def reg_lambda(self) -> list[float]:
+        return [own.chosen for own in self.strengths]
+
+    @property
+    def warm(self) -> list[Warm]:
+        """For a later fit that goes on."""
+        progress = [result.progress for result in self.boosted]
+        return [Warm(*own) for own in zip(self.strengths, progress, strict=True)]
 
 
 def train(
     problem: Problem, measured: Measured, options: Options, *, validation: Moments | None = None,
-    resume: list[Progress] | None = None,
+    warm: list[Warm] | None = None, tell: Callable[[], None] = lambda: None,
 ) -> Trained:  # fmt: skip
-    """Fit one ensemble per output; all outputs share the voters and their Gram columns."""
-    moments = measured.moments
-    reg_lambda, boosted = [], []
-    start = time.monotonic()
-    for output in range(moments.n_outputs):
-        reg_lambda.append(_resolve_lambda(problem, measured, options, output))
-        boosted.append(
-            run_rounds(
-                moments,
-                make_penalty(options.penalty, reg_lambda[output], options.alpha_max),
-                options.schedule.share(time.monotonic() - start, moments.n_outputs - output),
-                mode=options.mode,
-                fit_intercept=options.fit_intercept,
-                validation=validation,
-                output=output,
-                resume=None if resume is None else resume[output],
-            )
-        )
+    """Fit one ensemble per output; all outputs share the voters and their Gram columns.
+
+    `warm` is where an earlier fit stood. `tell` is called after each strength that is tried.
+    """
+    start, boosted, strengths = time.monotonic(), [], []
+    n_outputs = measured.moments.n_outputs
+    for output in range(n_outputs):
+        fit = _Fit(problem, measured, options, output, validation)
+        schedule = options.schedule.share(time.monotonic() - start, n_outputs - output)
+        if warm is not None:
+            strengths.append(warm[output].strengths)
+            boosted.append(fit.rounds(strengths[-1], schedule, warm[output].progress))
+        elif options.reg_lambda == "auto" and options.penalty == "l1" and options.mode == "corrective":
+            own, result = fit.path(schedule, tell)
+            strengths.append(own)
+            boosted.append(result)
+        else:
+            strengths.append(Strengths(fit.reg_lambda()))
+            boosted.append(fit.rounds(strengths[-1], schedule))
     weight = np.column_stack([result.weight for result in boosted])
-    return Trained(measured.voters, boosted, reg_lambda, _importance(measured.voters, moments, weight))
+    return Trained(measured.voters, boosted, strengths, _importance(measured.voters, measured.moments, weight))
 
 
-def _resolve_lambda(problem: Problem, measured: Measured, options: Options, output: int) -> float:
-    moments = measured.moments
-    if options.reg_lambda == "auto":
-        target_scale = float(np.sqrt(moments.target_risk(options.fit_intercept)[output]))
-        return auto_lambda(options.penalty, options.mode, measured.rows.n_examples, target_scale, moments.n_voters)
-    if options.reg_lambda == "theory":
-        return _theory_lambda(problem, measured, options, output)
-    return float(options.reg_lambda)
+@dataclass(frozen=True)
+class _Fit:
+    """The fit of one output."""
+
+    problem: Problem
+    measured: Measured
+    options: Options
+    output: int
+    validation: Moments | None
+
+    def penalty(self, strengths: Strengths) -> Penalty:
+        return make_penalty(self.options.penalty, strengths.chosen, self.options.alpha_max)
+
+    def rounds(self, strengths: Strengths, schedule: Schedule, resume: Progress | None = None) -> Boosted:
+        return run_rounds(
+            self.measured.moments, self.penalty(strengths), schedule,
+            mode=self.options.mode, fit_intercept=self.options.fit_intercept, output=self.output,
+            validation=self.validation, resume=resume,
+        )  # fmt: skip
+
+    def path(self, schedule: Schedule, tell: Callable[[], None]) -> tuple[Strengths, Boosted]:
+        """Choose the strength along a path.
+
+        Rounds go on from there, unless a validation set is to see all of them, or the path had more than there may be.
+        """
+        options, start = self.options, time.monotonic()
+        with open_run(
+            self.measured.moments, L1(0.0), mode="corrective", fit_intercept=options.fit_intercept, output=self.output
+        ) as run:
+            half = schedule.share(0.0, 2)
+            strengths = strengths_by_gcv(run, self.measured.rows.n_examples, half, tell)
+            schedule = schedule.share(time.monotonic() - start, 1)
+            if self.validation is None and run.n_rounds < schedule.max_rounds:
+                run.change(self.penalty(strengths))
+                run.go(schedule)
+                return strengths, run.result()
+        return strengths, self.rounds(strengths, schedule)
+
+    def reg_lambda(self) -> float:
+        options, moments = self.options, self.measured.moments
+        if options.reg_lambda == "theory":
+            return _theory_lambda(self.problem, self.measured, options, self.output)
+        if options.reg_lambda != "auto":
+            return float(options.reg_lambda)
+        target_scale = float(np.sqrt(moments.target_risk(options.fit_intercept)[self.output]))
+        n_examples = self.measured.rows.n_examples
+        return auto_lambda(options.penalty, options.mode, n_examples, target_scale, moments.n_voters)
 
 
 def _theory_lambda(problem: Problem, measured: Measured, options: Options, output: int) -> float:

@@ -1,4 +1,4 @@
-/* A symmetric system of linear equations, by Cholesky's method. Our own, because the same input is to give the same
+/* A symmetric system of linear equations, by conjugate gradients. Our own, because the same input is to give the same
  * bits on every machine: a library would sum in an order that depends on the processor and on the number of threads. */
 #ifndef QUADBOOST_SOLVE_H
 #define QUADBOOST_SOLVE_H
@@ -9,15 +9,8 @@
 
 #include "compiler.h"
 
-#define TOGETHER 4 /* rows of the factor that are subtracted in one go, while the row they change is at hand */
-
-FOR_WIDE_MACHINES_TOO static void subtract_rows(
-    double *restrict row, const double *restrict u0, const double *restrict u1, const double *restrict u2,
-    const double *restrict u3, const double *restrict c, ptrdiff_t n)
-{
-    for (ptrdiff_t i = 0; i < n; i++)
-        row[i] -= (c[0] * u0[i] + c[1] * u1[i]) + (c[2] * u2[i] + c[3] * u3[i]);
-}
+#define MOST_IN_BLOCK 128
+#define NEARLY_AGREE 0.3 /* correlation of an unknown with the one before it, from which both are in one block */
 
 FOR_WIDE_MACHINES_TOO static void subtract_row(double *restrict row, const double *restrict u, double c, ptrdiff_t n)
 {
@@ -25,46 +18,130 @@ FOR_WIDE_MACHINES_TOO static void subtract_row(double *restrict row, const doubl
         row[i] -= c * u[i];
 }
 
-/* Make row k of the factor. An unknown that the ones before it determine up to rounding gets an empty row. */
-static void make_row(double *a, ptrdiff_t n, ptrdiff_t k, double least)
+/* Eight partial sums in a fixed order. */
+FOR_WIDE_MACHINES_TOO static double product(const double *restrict x, const double *restrict y, ptrdiff_t n)
 {
-    double *row = a + k * n;
-    if (row[k] <= least) {
-        memset(row + k, 0, (size_t)(n - k) * sizeof(double));
-        return;
-    }
-    double root = sqrt(row[k]);
-    for (ptrdiff_t i = k; i < n; i++)
-        row[i] /= root;
+    double sum[8] = {0};
+    ptrdiff_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        for (ptrdiff_t k = 0; k < 8; k++)
+            sum[k] += x[i + k] * y[i + k];
+    for (; i < n; i++)
+        sum[0] += x[i] * y[i];
+    return ((sum[0] + sum[4]) + (sum[1] + sum[5])) + ((sum[2] + sum[6]) + (sum[3] + sum[7]));
 }
 
-/* Solve a x = b for a positive semidefinite a of shape (n, n), of which the upper half is read and overwritten, and
- * x replaces b. An unknown is 0 where what is left of its diagonal element is not above `least`. */
-static void solve_semidefinite(double *restrict a, double *restrict b, ptrdiff_t n, double least)
+/* y = a x for a symmetric a of shape (n, n), of which the upper half is read. */
+FOR_WIDE_MACHINES_TOO static void multiply_by_upper_half(
+    const double *restrict a, const double *restrict x, double *restrict y, ptrdiff_t n)
 {
-    for (ptrdiff_t first = 0; first < n; first += TOGETHER) {
-        ptrdiff_t last = first + TOGETHER < n ? first + TOGETHER : n;
-        for (ptrdiff_t k = first; k < last; k++) {
-            make_row(a, n, k, least);
-            for (ptrdiff_t i = k + 1; i < last; i++)
-                subtract_row(a + i * n + i, a + k * n + i, a[k * n + i], n - i);
+    memset(y, 0, (size_t)n * sizeof(double));
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const double *row = a + i * n;
+        double sum[8] = {0}, own = x[i];
+        ptrdiff_t j = i + 1;
+        for (; j + 8 <= n; j += 8)
+            for (ptrdiff_t k = 0; k < 8; k++) {
+                sum[k] += row[j + k] * x[j + k];
+                y[j + k] += row[j + k] * own;
+            }
+        for (; j < n; j++) {
+            sum[0] += row[j] * x[j];
+            y[j] += row[j] * own;
         }
-        for (ptrdiff_t i = last; i < n; i++) { /* only then is the group a whole one */
-            double *u = a + first * n + i;
-            double c[TOGETHER] = {u[0], u[n], u[2 * n], u[3 * n]};
-            subtract_rows(a + i * n + i, u, u + n, u + 2 * n, u + 3 * n, c, n - i);
-        }
+        y[i] += row[i] * own + (((sum[0] + sum[4]) + (sum[1] + sum[5])) + ((sum[2] + sum[6]) + (sum[3] + sum[7])));
     }
+}
+
+/* Factor a positive semidefinite block of shape (n, n) by Cholesky's method; its upper half is read and overwritten.
+ * An unknown that the ones before it determine up to rounding gets an empty row: what is left of its diagonal element
+ * is not above `least`. */
+static void factor(double *a, ptrdiff_t n, double least)
+{
     for (ptrdiff_t k = 0; k < n; k++) {
         double *row = a + k * n;
-        b[k] = row[k] > 0 ? b[k] / row[k] : 0;
-        subtract_row(b + k + 1, row + k + 1, b[k], n - k - 1);
+        if (row[k] <= least) {
+            memset(row + k, 0, (size_t)(n - k) * sizeof(double));
+            continue;
+        }
+        double root = sqrt(row[k]);
+        for (ptrdiff_t i = k; i < n; i++)
+            row[i] /= root;
+        for (ptrdiff_t i = k + 1; i < n; i++)
+            subtract_row(a + i * n + i, row + i, row[i], n - i);
+    }
+}
+
+/* Solve for x by a factor, in place. An unknown with an empty row becomes 0. */
+static void substitute(const double *a, double *x, ptrdiff_t n)
+{
+    for (ptrdiff_t k = 0; k < n; k++) {
+        const double *row = a + k * n;
+        x[k] = row[k] > 0 ? x[k] / row[k] : 0;
+        subtract_row(x + k + 1, row + k + 1, x[k], n - k - 1);
     }
     for (ptrdiff_t k = n - 1; k >= 0; k--) {
-        double *row = a + k * n;
-        for (ptrdiff_t i = k + 1; i < n; i++)
-            b[k] -= row[i] * b[i];
-        b[k] = row[k] > 0 ? b[k] / row[k] : 0;
+        const double *row = a + k * n;
+        x[k] = row[k] > 0 ? (x[k] - product(row + k + 1, x + k + 1, n - k - 1)) / row[k] : 0;
+    }
+}
+
+/* Where the block that begins at unknown `first` ends. Voters with neighbouring thresholds nearly agree: they are in
+ * one block, which is solved exactly, and other blocks hardly matter to it. */
+static ptrdiff_t block_end(const double *a, ptrdiff_t n, ptrdiff_t first)
+{
+    ptrdiff_t last = first + 1;
+    if (n <= MOST_IN_BLOCK)
+        return n;
+    while (last < n && last - first < MOST_IN_BLOCK) {
+        double here = a[last * n + last], before = a[(last - 1) * n + last - 1], both = a[(last - 1) * n + last];
+        if (both * both < NEARLY_AGREE * NEARLY_AGREE * here * before)
+            break;
+        last++;
+    }
+    return last;
+}
+
+/* Solve a x = b for a positive semidefinite a of shape (n, n), of which the upper half is read; x replaces b.
+ *
+ * Conjugate gradients, preconditioned by the blocks of the diagonal. They stop when an iteration brings no more than
+ * `tol` of what all have brought so far. `scratch` has room for n * (MOST_IN_BLOCK + 4) numbers. */
+static void solve_semidefinite(
+    const double *restrict a, double *restrict x, ptrdiff_t n, double least, double tol, double *restrict scratch)
+{
+    double *residual = scratch, *ahead = residual + n, *way = ahead + n, *change = way + n, *blocks = change + n;
+    double gain = 0, brought = 0, total = 0;
+    for (ptrdiff_t first = 0, last; first < n; first = last) {
+        last = block_end(a, n, first);
+        double *block = blocks + first * MOST_IN_BLOCK;
+        for (ptrdiff_t i = first; i < last; i++)
+            memcpy(block + (i - first) * (last - first), a + i * n + first, (size_t)(last - first) * sizeof(double));
+        factor(block, last - first, least);
+    }
+    memcpy(residual, x, (size_t)n * sizeof(double));
+    memset(x, 0, (size_t)n * sizeof(double));
+    memset(way, 0, (size_t)n * sizeof(double));
+    for (ptrdiff_t iteration = 0; iteration < n; iteration++) {
+        memcpy(ahead, residual, (size_t)n * sizeof(double));
+        for (ptrdiff_t first = 0, last; first < n; first = last) {
+            last = block_end(a, n, first);
+            substitute(blocks + first * MOST_IN_BLOCK, ahead + first, last - first);
+        }
+        double before = gain;
+        gain = product(residual, ahead, n);
+        for (ptrdiff_t i = 0; i < n; i++)
+            way[i] = ahead[i] + (before > 0 ? gain / before : 0) * way[i];
+        multiply_by_upper_half(a, way, change, n);
+        double curvature = product(way, change, n);
+        if (!(gain > 0 && curvature > 0))
+            return;
+        double step = gain / curvature;
+        subtract_row(x, way, -step, n);
+        subtract_row(residual, change, step, n);
+        brought = step * gain;
+        total += brought;
+        if (brought <= tol * total)
+            return;
     }
 }
 

@@ -73,6 +73,13 @@ class Moments:
         variance = np.maximum(0.0, self.target_square / self.total_weight - mean * mean)
         return variance if fit_intercept else variance + self.target_mean**2
 
+    def centred(self, fit_intercept: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Edges (K, n_outputs) and second moments of the voters, less what a constant explains if there is one."""
+        if not fit_intercept:
+            return self.margin, self.eta
+        mean, target_mean = self.voter_sum / self.total_weight, self.target_sum / self.total_weight
+        return self.product_sum / self.total_weight - np.outer(mean, target_mean), self.eta - mean * mean
+
     @cached_property
     def fingerprint(self) -> tuple[int, ...]:
         """The same for the same sums."""

@@ -20,13 +20,16 @@ from .columns import Voters
 CODES_IN_A_BYTE = 256
 INFINITE_REMEDY = "replace infinity by a finite number, or by NaN for a missing value"
 FEATURES_TOGETHER = 4
+AUTO = "auto"
+AUTO_VOTERS = 100_000  # of all features together, by default
+AUTO_THRESHOLDS = (31, 255)  # of each of them, at least and at most
 
 
 def candidate_voters(
     X: np.ndarray,
     weight: np.ndarray | None = None,
     *,
-    thresholds: int | str = 255,
+    thresholds: int | str = AUTO,
     spacing: str = "quantile",
     n_levels: Mapping[int, int] | None = None,
     n_threads: int = 1,
@@ -39,14 +42,17 @@ def candidate_voters(
         NaN is a missing value; a categorical feature holds level numbers.
     weight : array of shape (m,), optional
         Weights of the rows, for quantiles.
-    thresholds : int or "all"
-        How many thresholds a feature has at most; "all": every midpoint of distinct values.
+    thresholds : int, "auto" or "all"
+        How many thresholds a feature has at most. "auto": 255, or fewer where there are hundreds of features, so that
+        there are no more than 100,000 in all, but at least 31 each; "all": every midpoint of distinct values.
     spacing : {"quantile", "uniform"}
         Thresholds with equal mass between them, or evenly spaced between the least and the largest value.
     n_levels : mapping from feature to its number of levels, optional
         The categorical features.
     """
     check_thresholds(thresholds, spacing)
+    if thresholds == AUTO:
+        thresholds = auto_thresholds(X.shape[1])
     mass = None
     if weight is not None:  # however light a row is beside the others, it counts for something
         mass = np.maximum(Extent.of(len(weight), weight).fixed_point(np.ones(len(weight)), weight, 1.0), 1)
@@ -75,10 +81,16 @@ def candidate_voters(
 def check_thresholds(thresholds: int | str, spacing: str) -> None:
     one_of("spacing", spacing, ("quantile", "uniform"))
     if isinstance(thresholds, str) or thresholds is None:
-        if thresholds != "all":
-            raise ValueError(f"thresholds={thresholds!r} is not known; give a whole number, or 'all'")
+        if thresholds not in (AUTO, "all"):
+            raise ValueError(f"thresholds={thresholds!r} is not known; give a whole number, 'auto' or 'all'")
     else:
         at_least("thresholds", thresholds, 1)
+
+
+def auto_thresholds(n_features: int) -> int:
+    """The default number of thresholds of each of so many features."""
+    least, most = AUTO_THRESHOLDS
+    return min(most, max(least, AUTO_VOTERS // max(1, n_features)))
 
 
 class _Scratch(NamedTuple):
