@@ -46,7 +46,7 @@ SHARED_PARAMETERS = """penalty : {"l1", "l2", "linf", None}
     max_rounds : int
         Most boosting rounds, for each output. A `ConvergenceWarning` says when they were too few.
     thresholds : int, "auto" or "all"
-        Most thresholds of a feature. "auto": 255, or fewer where there are more than 400 features, but at least 31;
+        Most thresholds of a feature. "auto": 255, or fewer where there are more than 400 features, but at least 15;
         "all": every midpoint of distinct values.
     spacing : {"quantile", "uniform"}
         Thresholds with equal mass between them, or evenly spaced.

@@ -22,7 +22,7 @@ INFINITE_REMEDY = "replace infinity by a finite number, or by NaN for a missing 
 FEATURES_TOGETHER = 4
 AUTO = "auto"
 AUTO_VOTERS = 100_000  # of all features together, by default
-AUTO_THRESHOLDS = (31, 255)  # of each of them, at least and at most
+AUTO_THRESHOLDS = (15, 255)  # of each of them, at least and at most
 
 
 def candidate_voters(
@@ -44,7 +44,7 @@ def candidate_voters(
         Weights of the rows, for quantiles.
     thresholds : int, "auto" or "all"
         How many thresholds a feature has at most. "auto": 255, or fewer where there are hundreds of features, so that
-        there are no more than 100,000 in all, but at least 31 each; "all": every midpoint of distinct values.
+        there are no more than 100,000 in all, but at least 15 each; "all": every midpoint of distinct values.
     spacing : {"quantile", "uniform"}
         Thresholds with equal mass between them, or evenly spaced between the least and the largest value.
     n_levels : mapping from feature to its number of levels, optional
