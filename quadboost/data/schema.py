@@ -12,6 +12,10 @@ import numpy as np
 
 from .tables import Coded, Table, Value, as_coded, as_numbers, decode, is_category, listed, open_table
 
+# What a whole number may be that is a category. Larger ones can be chosen to have all the same hash: a set of them
+# would take quadratic time, so no model file may hold any.
+INTEGERS = range(-(2**63), 2**64)
+
 
 @dataclass(frozen=True)
 class FrameSchema:
@@ -152,6 +156,9 @@ def _levels(column: Coded, weight: np.ndarray | None, min_count: float, label: s
     for infinity in (math.inf, -math.inf):
         if infinity in size_of:
             raise ValueError(f"{label} is a category, and {infinity} cannot be a level of one")
+    for value in size_of:
+        if type(value) is int and value not in INTEGERS:
+            raise ValueError(f"{label} is a category, and {value!r:.60} is an integer beyond 64 bits; make it text")
     levels = sorted(size_of, key=lambda value: (isinstance(value, str), value))
     rare = [value for value in levels if size_of[value] < min_count]
     if len(rare) < 2:

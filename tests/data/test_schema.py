@@ -93,6 +93,13 @@ def test_an_infinite_level_is_refused():
         learn_schema([[1.0], [-math.inf]], categorical_features=[0])
 
 
+def test_a_level_beyond_64_bits_is_refused():
+    message = "Column 0 is a category, and 18446744073709551616 is an integer beyond 64 bits; make it text"
+    with pytest.raises(ValueError, match=message):
+        learn_schema(np.array([[2**64], [1]], dtype=object), categorical_features=[0])
+    assert learn_schema(np.array([[2**64 - 1], [1]], dtype=object), categorical_features=[0]).categories
+
+
 def test_many_distinct_levels_work():
     m = 200_000
     X = pd.DataFrame({"x": [f"id{i:06}" for i in range(m)]})
