@@ -150,9 +150,9 @@ class _QuadBoost(BaseEstimator):
             raise ValueError(f"this model predicts {found}, and {cls.__name__} {wanted}; use the other estimator")
         estimator = cls(**parameters)
         estimator._take_over(ensemble)
-        importance = ensemble.info.get("feature_importances")
+        importance = ensemble.feature_importances
         if importance is not None:
-            estimator.feature_importances_ = np.array(importance)
+            estimator.feature_importances_ = importance
         return estimator
 
     def save(self, path: str | os.PathLike[str]) -> None:

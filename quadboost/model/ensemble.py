@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -21,7 +22,7 @@ from ..voters.checking import check_voters
 from ..voters.columns import MISSING, Intervals
 
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
-LARGEST = np.finfo(np.float64).max
+LARGEST = sys.float_info.max  # no numpy number: comparing that with a very large int overflows
 DERIVED = ("_shapes", "_steps", "_steps_of_values")
 MOST_CELLS = 1 << 22  # of a table of values of categories and outputs; a larger one would take too much memory
 CELLS_FOR_THREADS = 200_000  # rows times step functions, below which a second thread costs more than it brings
@@ -149,6 +150,16 @@ class Ensemble:
     @property
     def n_outputs(self) -> int:
         return 1 if self.weight.ndim == 1 else self.weight.shape[1]
+
+    @property
+    def feature_importances(self) -> np.ndarray | None:
+        """Those that the fit left in `info`; None if there are none, or what stands there cannot be any."""
+        known: Any = self.info.get("feature_importances")
+        if not isinstance(known, list) or len(known) != self.n_features:
+            return None
+        if not all(type(value) in (int, float) and abs(value) <= LARGEST for value in known):
+            return None
+        return np.array(known, dtype=np.float64)
 
     def __repr__(self) -> str:
         what = "regression" if self.classes is None else f"{len(self.classes)} classes"
