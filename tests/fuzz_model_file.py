@@ -146,7 +146,7 @@ def mutated_tree(text: bytes, rng: random.Random) -> bytes:
         (inside, key), (other, at) = rng.choice(places), rng.choice(places)
         new = copy.deepcopy(rng.choice([*VALUES, other[at], other[at], inside[key]]))
         if isinstance(inside, list) and inside is not root and rng.random() < 0.3:
-            inside[key:key] = [new] * rng.choice([1, 1, 2, 500])
+            inside[key:key] = [new] * rng.choice([1, 1, 2, 50])
         else:
             inside[key] = new
     return json.dumps(root[0]).encode()

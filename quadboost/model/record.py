@@ -240,13 +240,15 @@ def _is_scalar(value: object) -> bool:
     return type(value) in (str, bool, int) or (type(value) is float and math.isfinite(value))
 
 
-def _wrong_in(value: Any, depth: int) -> str:
+def _wrong_in(value: dict[str, Any] | list[Any], depth: int) -> str:
     """The way to the first value that is not finite or lies too deep, and what is wrong; else ""."""
-    if type(value) not in (dict, list):
-        return "" if value is None or _is_scalar(value) else f" is {value}, not a finite number"
     if depth == 0:
         return f" is nested more than {MAX_INFO_DEPTH} deep"
     for key, item in value.items() if type(value) is dict else enumerate(value):
-        if wrong := _wrong_in(item, depth - 1):
+        if type(item) in (dict, list):
+            wrong = _wrong_in(item, depth - 1)
+        else:
+            wrong = "" if item is None or _is_scalar(item) else f" is {item}, not a finite number"
+        if wrong:
             return f"[{key!r:.60}]{wrong}"
     return ""
