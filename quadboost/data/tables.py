@@ -197,6 +197,8 @@ def _pandas_column(series: Any, label: str) -> Column:
     dtype = series.dtype
     if hasattr(dtype, "pyarrow_dtype"):
         return _arrow_column(series.array.__arrow_array__(), label)
+    if dtype.kind in "iu" and series.hasnans and _are_large(series.min(), series.max()):
+        return _code_list(series.tolist(), label)
     if dtype.kind in "iuf":
         options = {} if isinstance(dtype, np.dtype) else {"dtype": np.float64, "na_value": np.nan}
         return np.asarray(series.to_numpy(**options))
@@ -207,12 +209,19 @@ def _pandas_column(series: Any, label: str) -> Column:
     return _coded(codes, values.tolist(), label, is_category=dtype != np.object_)
 
 
+def _are_large(least: Any, most: Any) -> bool:
+    """Whether integers would not stay different as floats, which they become beside missing values."""
+    return least is not None and (int(least) < -(2**53) or int(most) > 2**53)
+
+
 def _polars_table(X: Any) -> Table:
     return Table(X.shape, _string_names(X.columns), lambda j, label: _polars_column(X.to_series(j), label))
 
 
 def _polars_column(series: Any, label: str) -> Column:
     dtype = series.dtype
+    if dtype.is_integer() and series.null_count() and _are_large(series.min(), series.max()):
+        return _code_list(series.to_list(), label)
     if dtype.is_numeric():
         in_numpy = not dtype.is_decimal() and "128" not in str(dtype)
         return np.asarray((series if in_numpy else series.cast(float)).to_numpy())
@@ -227,6 +236,10 @@ def _arrow_column(column: Any, label: str) -> Column:
     kind = str(column.type)
     if kind.startswith(("decimal", "null")):
         column, kind = column.cast("float64"), "double"
+    if kind.startswith(("int", "uint")) and column.null_count:
+        stored = _arrow_stored(_one_chunk(column), kind)  # where a value is missing, any number
+        if _are_large(stored.min(), stored.max()):
+            return _code_list(column.to_pylist(), label)
     if kind.startswith(("int", "uint", "halffloat", "float", "double")):
         return _arrow_numbers(_one_chunk(column), _ARROW_FLOATS.get(kind, kind), math.nan)
     try:
@@ -247,10 +260,14 @@ _ARROW_FLOATS = {"halffloat": "float16", "float": "float32", "double": "float64"
 
 def _arrow_numbers(array: Any, dtype: str, missing: float) -> np.ndarray:
     """Do what array.to_numpy does, which imports pandas if it is installed."""
-    numbers = np.frombuffer(array.buffers()[1], dtype=dtype)[array.offset : array.offset + len(array)]
+    numbers = _arrow_stored(array, dtype)
     if array.null_count == 0:
         return numbers
     return np.where(_arrow_numbers(array.is_null().cast("uint8"), "bool", 0), missing, numbers)
+
+
+def _arrow_stored(array: Any, dtype: str) -> np.ndarray:
+    return np.frombuffer(array.buffers()[1], dtype=dtype)[array.offset : array.offset + len(array)]
 
 
 def _string_names(columns: Iterable[Any]) -> tuple[str, ...] | None:

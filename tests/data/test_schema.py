@@ -80,6 +80,25 @@ def test_ids_beyond_the_precision_of_floats_are_different_levels():
     assert levels([*ids, [None]], categorical_features=[0]) == ids
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda ids: pd.DataFrame({"a": pd.array(ids, "Int64")}),
+        lambda ids: pd.DataFrame({"a": pd.array(ids, pd.ArrowDtype(pa.int64()))}),
+        lambda ids: pl.DataFrame({"a": ids}),
+        lambda ids: pa.table({"a": ids}),
+        lambda ids: pa.table({"a": pa.array(ids, pa.uint64())}),
+    ],
+)
+def test_ids_stay_different_beside_a_missing_value(make):
+    one, other = 10**18 + 1, 10**18 + 2
+    X = make([one, None, other])
+    assert levels(X, categorical_features=[0]) == [[one], [other]]
+    same(learn_and_convert(X, categorical_features=[0], min_category_count=1)[1], [[0], [NAN], [1]])
+    same(learn_and_convert(X)[1], [[1e18], [NAN], [1e18]])
+    same(learn_and_convert(make([3, None, 4]))[1], [[3], [NAN], [4]])
+
+
 def test_levels_are_plain_text_even_if_the_values_are_more():
     class Colour(str, enum.Enum):
         RED = "red"
