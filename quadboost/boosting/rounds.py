@@ -41,8 +41,6 @@ def run_rounds(
 ) -> Boosted:  # fmt: skip
     """`boost` with its arguments in the package's own types; the rounds may start from any weights."""
     one_of("mode", mode, MODES)
-    if not isinstance(moments, Moments):
-        raise TypeError(f"boost takes Moments, not {type(moments).__name__}; make them by moments_from_matrix(H, y)")
     if not 0 <= output < moments.n_outputs:
         raise ValueError(f"output={output!r} is not one of the {moments.n_outputs} targets, counted from 0")
     if validation is not None and validation.product_sum.shape != moments.product_sum.shape:
@@ -205,7 +203,8 @@ class _Run:
         """Rounds until something says stop."""
         schedule = self.schedule
         deadline = np.inf if schedule.max_seconds is None else time.monotonic() + schedule.max_seconds
-        floor = max(schedule.tol, LEAST_TOL) ** 2 * self.train.first_risk
+        tol = max(schedule.tol, LEAST_TOL)
+        floor = tol * tol * self.train.first_risk
         at_a_time = max(1, VOTERS_AT_A_TIME // max(1, len(self.weight)))
         if self.validation is not None:  # rounds after the last that counts would be in vain
             at_a_time = min(at_a_time, max(schedule.patience, LEAST_PATIENCE))

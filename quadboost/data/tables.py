@@ -11,7 +11,7 @@ import datetime
 import math
 import numbers
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, NamedTuple, TypeAlias
@@ -77,7 +77,23 @@ def _plain(value: Any, label: str) -> Value | None:
     raise TypeError(f"{label} holds {value!r}: the X argument must be all strings and numbers; convert it")
 
 
-_DATE = "{} holds a date or time, {!r}: convert it to numbers, such as days"
+DATE_REMEDY = "convert it to numbers, such as days"
+_DATE = "{} holds a date or time, {!r}: " + DATE_REMEDY
+
+
+def check_no_dates(values: np.ndarray, label: str, remedy: str) -> None:
+    """Refuse dates and times, as in a column."""
+    if values.dtype.kind == "O":
+        dates = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
+        found = [value for value in values.ravel().tolist() if isinstance(value, dates) or _is_period(value)]
+    else:
+        found = list(values.ravel()[:1]) if values.dtype.kind in "mM" else []
+    if found:
+        raise TypeError(f"{label} holds a date or time, {found[0]!r}: {remedy}")
+
+
+def _is_period(value: Any) -> bool:
+    return type(value).__name__ == "Period"  # of pandas
 
 
 def decode(values: Sequence[float], codes: np.ndarray) -> np.ndarray:
@@ -90,7 +106,11 @@ def as_numbers(column: Column, label: str, remedy: str) -> np.ndarray:
     for value in column.values:
         if isinstance(value, str):
             raise ValueError(f"{label} holds text, such as {value!r}; {remedy}")
-    return decode([float(value) for value in column.values], column.codes)
+    try:
+        return decode([float(value) for value in column.values], column.codes)
+    except OverflowError:
+        large = max((value for value in column.values if isinstance(value, int)), key=abs)
+        raise ValueError(f"{label} holds an integer beyond the largest float, {large!r:.60}; rescale it") from None
 
 
 def as_coded(column: Column, label: str) -> Coded:
@@ -125,12 +145,24 @@ class Table:
         return str(j) if self.names is None else repr(self.names[j])
 
 
-def open_table(X: Any) -> Table:
-    kind = type(X)  # not X itself, where pandas has an attribute for each column
+def check_is_table(X: Any, name: str = "X") -> None:
+    """Refuse what is no table, and tell how to make one of it."""
+    kind = type(X)
     if hasattr(kind, "toarray"):
-        raise TypeError("Sparse input is not supported; use X.toarray()")
+        raise TypeError(f"Sparse input is not supported; use {name}.toarray()")
     if hasattr(kind, "collect") or hasattr(kind, "npartitions"):
-        raise TypeError(f"X is a lazy {kind.__name__}; use X.collect() or X.compute()")
+        raise TypeError(f"{name} is a lazy {kind.__name__}; use {name}.collect() or {name}.compute()")
+    if isinstance(X, Iterator):
+        raise TypeError(f"{name} is a {kind.__name__}, which can be read only once; use list({name})")
+    if isinstance(X, Mapping):
+        raise ValueError(f"{name} is a {kind.__name__}; make a frame of it, such as pandas.DataFrame({name})")
+    if X is None or isinstance(X, str | bytes | Set | numbers.Number):
+        raise ValueError(f"{name} is {X!r:.60}, and no table; give an array, a list of rows or a frame")
+
+
+def open_table(X: Any) -> Table:
+    check_is_table(X)
+    kind = type(X)  # not X itself, where pandas has an attribute for each column
     if hasattr(kind, "iloc") and hasattr(kind, "columns"):
         table = _pandas_table(X)
     elif hasattr(kind, "get_columns"):
@@ -148,7 +180,10 @@ def open_table(X: Any) -> Table:
 def _array_table(X: Any) -> Table:
     array = _array(X)
     if array.ndim > 2:
-        raise ValueError(f"Expected 2D array, got {array.ndim}D array instead (shape={array.shape}).")
+        raise ValueError(
+            f"Expected 2D array, got {array.ndim}D array instead (shape={array.shape}); give rows and columns, such as "
+            "X.reshape(len(X), -1)"
+        )
     if array.ndim < 2:
         raise ValueError(
             f"Expected 2D array, got {'1D' if array.ndim else 'scalar'} array instead ({type(X).__name__}). "

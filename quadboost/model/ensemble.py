@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..common.threads import resolve_threads
-from ..data.schema import FrameSchema, to_matrix
+from ..data.schema import TEXT, FrameSchema, kind_of, to_matrix
 from ..kernels.bins import StepFunctions
 from ..voters.bins import bin_index, starts
 from ..voters.checking import check_voters
@@ -266,9 +266,14 @@ class Ensemble:
 
     @cached_property
     def _steps_of_values(self) -> StepFunctions | None:
-        """Of the values themselves; None if one cannot be told from infinity, or if they would take much memory."""
+        """Of the values themselves; None if one cannot be told from infinity, or if they would take much memory.
+
+        None also if a feature has levels of text alone: then numbers are wrong there, and to be refused.
+        """
         if not self.categories:
             return self._steps
+        if any(kind_of(level_of) == TEXT for level_of in self.schema.level_of.values() if level_of):
+            return None
         shapes, n_cells = [], 0
         for feature, cuts, values in self._shapes:
             if feature in self.categories:

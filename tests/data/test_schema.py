@@ -70,8 +70,43 @@ def test_a_category_of_bools_takes_0_and_1():
 
 def test_text_and_numbers_do_not_match():
     schema = learn_schema(pd.DataFrame({"x": ["1", "2"]}), min_category_count=1)
-    assert same(to_matrix(pd.DataFrame({"x": [1, 2]}), schema), [[-1], [-1]])
     assert same(to_matrix([["1"], [2]], schema), [[0], [-1]])
+    assert same(to_matrix([[1], ["3"]], schema), [[-1], [-1]])
+    assert same(to_matrix([[None], [None]], schema), [[NAN], [NAN]])
+
+
+@pytest.mark.parametrize(
+    ("trained", "given", "message"),
+    [
+        (
+            ["1001", "x"],
+            [1001, 7],
+            "holds numbers, such as 1001, but the model was trained on text there, such as '1001'",
+        ),
+        (
+            [True, False],
+            ["True"],
+            "holds text, such as 'True', but the model was trained on true and false there, such as",
+        ),
+        ([1001, 7], ["1001"], "holds text, such as '1001', but the model was trained on numbers there, such as 7"),
+        (["a", "b"], [True, None], "holds true and false, such as True, but the model was trained on text there"),
+    ],
+)
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, lambda columns: pa.table(columns)])
+def test_a_category_of_a_type_that_can_never_match_is_refused(trained, given, message, make):
+    schema = learn_schema(make({"x": trained}), categorical_features=["x"], min_category_count=1)
+    with pytest.raises(ValueError, match=f"Column 'x' {message}.*; convert it"):
+        to_matrix(make({"x": given}), schema, owner="the model")
+
+
+def test_a_category_without_a_known_value_is_warned_of():
+    schema = learn_schema(pd.DataFrame({"x": ["a", "b"]}), min_category_count=1)
+    with pytest.warns(
+        UserWarning, match="Column 'x' holds no value that this model was trained on: it holds text, and"
+    ):
+        assert same(to_matrix(pd.DataFrame({"x": ["c"] * 10}), schema), [[-1]] * 10)
+    assert same(to_matrix(pd.DataFrame({"x": ["c"] * 9}), schema), [[-1]] * 9)  # few: perhaps by chance
+    assert same(to_matrix(pd.DataFrame({"x": ["c"] * 20 + ["a"]}), schema), [[-1]] * 20 + [[0]])
 
 
 def test_ids_beyond_the_precision_of_floats_are_different_levels():
