@@ -275,7 +275,8 @@ cdef class Rounds:
                 edge = self._edge(j)
                 given = self._rule(j, edge + self._eta[j] * self._anchor[j])
                 delta = given - self._anchor[j]
-                self.objective -= self._best.decrease
+                # The second term is what the risk lacks because the intercept is rounded.
+                self.objective -= self._best.decrease - 2 * delta * train._centre[j] * train.residual_mean
                 self._set_weight(j, self._weight[j] + delta)
                 train._move_risk(j, edge, delta)
                 if has_validation:

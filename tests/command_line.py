@@ -23,6 +23,14 @@ class Done:
         assert (self.status, self.err) == (0, "")
         return self.out
 
+    def warned(self):
+        """The one line of a warning, without the name of the command."""
+        assert (self.status, self.err.count("\n")) == (0, 1), self.err
+        command, warning, message = self.err.strip().split(": ", 2)
+        assert command in MAINS
+        assert warning == "warning"
+        return message
+
     def refused(self):
         """The one line of the error, without the name of the command."""
         assert self.status == 2, self.out + self.err

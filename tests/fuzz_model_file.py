@@ -1,8 +1,10 @@
 """Read mutated model files: python fuzz_model_file.py DIRECTORY SEED COUNT. Prints what came of them.
 
-A program of its own, so that a crash, a hang or a huge allocation ends it and not the tests.
+Those that load are used too: a prediction must not fail, either. A program of its own, so that a crash, a hang or a
+huge allocation ends it and not the tests.
 """
 
+import copy
 import json
 import os
 import random
@@ -12,11 +14,16 @@ import signal
 import struct
 import sys
 from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from model_files import assert_valid, bits, constant, example, many_outputs, signed, with_metadata
+from model_files import assert_valid, bits, constant, example, many_outputs, signed
 
+from quadboost import Ensemble, QuadBoostClassifier, QuadBoostRegressor
+from quadboost.commands.describe import describe
 from quadboost.model import file as model_file
 from quadboost.model.file import ModelFileError, read_model, write_model
 from quadboost.model.record import ModelRecord, to_parts
@@ -67,6 +74,14 @@ TOKENS = [
         b'"int8"',
     ),
 ]
+VALUES: list[Any] = [
+    *(None, True, False, 0, 1, -1, 7, 2**31 - 1, 2**31, 2**63, 2**64, 10**400, -(2**63), 0.5, -0.0, 1e300, 5e-324),
+    *("", "a", "1", "\ud800", "\0", "x" * 3000, "float16", "int8", "uint64", "object", "str", "bool"),
+    *([], {}, [[]], [["a"]], [[1], [1.0]], {"0": [["a"], ["b"]]}, {"a": {"a": []}}, [0] * 3000, list(range(300))),
+]
+KINDS = ("bytes", "bytes, signed", "numbers", "sizes", "JSON tokens", "JSON values", "all")
+
+Arrays = dict[str, np.ndarray]
 
 
 def change_bytes(data: bytearray, start: int, rng: random.Random) -> None:
@@ -95,71 +110,130 @@ def mutated_file(data: bytes, rng: random.Random) -> bytes:
     return bytes(new)
 
 
-def mutated_numbers(record: ModelRecord, rng: random.Random) -> bytes:
-    arrays, metadata = to_parts(record)
+def mutated_numbers(arrays: Arrays, rng: random.Random) -> Arrays:
     name = rng.choice(["threshold", "weight", "intercept", "feature", "kind"])
     values = arrays[name]
-    if values.size:
-        new = bytearray(values.tobytes())
-        change_bytes(new, 0, rng)
-        new = new[: values.nbytes].ljust(values.nbytes, b"\0")
-        arrays[name] = np.frombuffer(new, values.dtype).reshape(values.shape)
-    return model_file._pack(arrays, metadata, "0.1.0")
+    if not values.size:
+        return arrays
+    new = bytearray(values.tobytes())
+    change_bytes(new, 0, rng)
+    new = new[: values.nbytes].ljust(values.nbytes, b"\0")
+    return {**arrays, name: np.frombuffer(new, values.dtype).reshape(values.shape)}
 
 
-def mutated_metadata(record: ModelRecord, rng: random.Random) -> bytes:
-    tokens = re.findall(rb'"[^"]*"|[-\w.]+|.', to_parts(record)[1])
+def mutated_sizes(arrays: Arrays, rng: random.Random) -> Arrays:
+    """Other numbers of voters and outputs; what there is of them is repeated or left out."""
+    n_voters, n_outputs = (rng.choice([size, size, size + 1, 0, 1, 2, 3, 300]) for size in arrays["weight"].shape)
+    shapes = {"weight": (n_voters, n_outputs), "intercept": (n_outputs,)}
+    return {name: np.resize(values, shapes.get(name, (n_voters,))) for name, values in arrays.items()}
+
+
+def mutated_tokens(text: bytes, rng: random.Random) -> bytes:
+    """Metadata that is hardly ever JSON."""
+    tokens = re.findall(rb'"[^"]*"|[-\w.]+|.', text)
     for _ in range(rng.choice([1, 1, 2])):
         at = rng.randrange(len(tokens))
         new = [rng.choice([*TOKENS, *tokens]) for _ in range(rng.choice([0, 1, 1, 2]))]
-        tokens[at : at + rng.choice([0, 1, 1, 1, 2, 5])] = new
-    return with_metadata(record, b"".join(tokens))
+        tokens[at : at + rng.choice([0, 1, 1, 1, 2, 5])] = new * rng.choice([1] * 20 + [3000])
+    return b"".join(tokens)
 
 
-def main(directory: str, seed: int, count: int) -> Counter[str]:
+def mutated_tree(text: bytes, rng: random.Random) -> bytes:
+    """Metadata that is JSON, with other values in some places."""
+    root = [json.loads(text)]
+    for _ in range(rng.choice([1, 1, 2, 4])):
+        places = list(places_in(root))
+        (inside, key), (other, at) = rng.choice(places), rng.choice(places)
+        new = copy.deepcopy(rng.choice([*VALUES, other[at], other[at], inside[key]]))
+        if isinstance(inside, list) and inside is not root and rng.random() < 0.3:
+            inside[key:key] = [new] * rng.choice([1, 1, 2, 50])
+        else:
+            inside[key] = new
+    return json.dumps(root[0]).encode()
+
+
+def places_in(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Every list or dict within a value, with each of its indices or keys."""
+    for key in range(len(value)) if isinstance(value, list) else value:
+        yield value, key
+        if isinstance(value[key], list | dict):
+            yield from places_in(value[key])
+
+
+def forgery(kind: str, record: ModelRecord, original: bytes, rng: random.Random) -> bytes:
+    """A file of one of the KINDS; all but those of the first are signed."""
+    if kind in ("bytes", "bytes, signed"):
+        data = mutated_file(original, rng)
+        return data if kind == "bytes" or len(data) < 512 else signed(data)
+    arrays, text = to_parts(record)
+    if kind in ("numbers", "all"):
+        arrays = mutated_numbers(arrays, rng)
+    if kind in ("sizes", "all"):
+        arrays = mutated_sizes(arrays, rng)
+    if kind in ("JSON values", "all"):
+        text = mutated_tree(text, rng)
+    if kind == "JSON tokens":
+        text = mutated_tokens(text, rng)
+    return model_file._pack(arrays, text, "0.1.0")
+
+
+def use(record: ModelRecord) -> None:
+    """Whatever can be done with a model that was loaded."""
+    model = Ensemble(**record.arguments())
+    describe(model, "model.h5")
+    if 0 < model.n_features <= 1000:
+        rows = np.zeros((2, model.n_features))
+        mixed = rows.astype(object)
+        mixed[:, list(model.categories)] = "a"
+        for X in (rows, mixed):
+            assert len(model.decision_function(X)) == 2
+    from_ensemble = (QuadBoostRegressor if model.classes is None else QuadBoostClassifier).from_ensemble
+    assert from_ensemble(model).ensemble_ is model
+
+
+def main(directory: str, seed: int, count: int) -> dict[str, Counter[str]]:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     os.fsync = lambda descriptor: None  # nothing here needs to outlive the machine
     path, again = Path(directory, f"{seed}.h5"), Path(directory, f"{seed}-again.h5")
-    originals = []
-    for record in (example(), many_outputs(), constant()):
+    originals, of_fit = [], {**example().info, "feature_importances": [0.5, 0.25, 0.25, 0.0]}
+    for record in (replace(example(), info=of_fit), many_outputs(), constant()):
+        path.unlink(missing_ok=True)
         write_model(path, record)
         originals.append((record, path.read_bytes()))
-    outcomes: Counter[str] = Counter()
+    outcomes: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
     rng = random.Random(seed)
     for _ in range(count):
         record, original = rng.choice(originals)
-        is_signed = True
-        match rng.randrange(4):
-            case 0:
-                data, is_signed = mutated_file(original, rng), False
-            case 1:
-                data = mutated_file(original, rng)
-                data = signed(data) if len(data) >= 512 else data
-            case 2:
-                data = mutated_numbers(record, rng)
-            case 3:
-                data = mutated_metadata(record, rng)
+        kind = rng.choice(KINDS)
+        data = forgery(kind, record, original, rng)
         for old in (path, again):  # replacing a file waits for the disk, a new one does not
             old.unlink(missing_ok=True)
         path.write_bytes(data)
         signal.alarm(SECONDS)
-        try:
-            found = read_model(path)
-        except ModelFileError:
-            assert data != original, "a good file was refused"
-            outcomes["refused"] += 1
-        else:
-            if data == original:
-                assert bits(found) == bits(record)
-                outcomes["the same model"] += 1
-            else:
-                assert is_signed, "damage was not found"
-                assert_valid(found)
-                write_model(again, found)
-                assert bits(read_model(again)) == bits(found)
-                outcomes["another valid model"] += 1
+        outcomes[kind][outcome(path, again, data == original, kind, record)] += 1
         signal.alarm(0)
+    for old in (path, again):
+        old.unlink(missing_ok=True)
     return outcomes
+
+
+def outcome(path: Path, again: Path, is_original: bool, kind: str, record: ModelRecord) -> str:
+    """What comes of a file; any error but a refusal ends the program."""
+    try:
+        found = read_model(path)
+    except ModelFileError:
+        assert not is_original, "a good file was refused"
+        return "refused"
+    if is_original:
+        assert bits(found) == bits(record)
+        return "the same model"
+    assert kind != "bytes", "damage was not found"
+    assert_valid(found)
+    with np.errstate(over="ignore", invalid="ignore"):  # of weights that are all but infinite
+        use(found)
+    write_model(again, found)
+    assert bits(read_model(again)) == bits(found)
+    return "another valid model"
 
 
 if __name__ == "__main__":

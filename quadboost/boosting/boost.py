@@ -57,7 +57,9 @@ def boost(
         `Boosted.progress` of an earlier call with the same moments and arguments; only `max_rounds`, `max_seconds`
         and the callback may differ.
     """
-    if reg_lambda is None and penalty in ("l1", "l2"):
+    if not isinstance(moments, Moments):
+        raise TypeError(f"boost takes Moments, not {type(moments).__name__}; make them by moments_from_matrix(H, y)")
+    if reg_lambda is None and isinstance(penalty, str) and penalty in ("l1", "l2"):
         raise ValueError(f"penalty={penalty!r} needs a reg_lambda, such as 0.01")
     schedule = Schedule(
         max_rounds, tol, reweight_every, reweight_sweeps, patience, max_seconds, callback, callback_every

@@ -53,8 +53,6 @@ def open_run(
 ) -> Iterator[Run]:  # fmt: skip
     """A run that has not begun; it keeps the Gram columns of its moments until it is closed."""
     one_of("mode", mode, MODES)
-    if not isinstance(moments, Moments):
-        raise TypeError(f"boost takes Moments, not {type(moments).__name__}; make them by moments_from_matrix(H, y)")
     if not 0 <= output < moments.n_outputs:
         raise ValueError(f"output={output!r} is not one of the {moments.n_outputs} targets, counted from 0")
     if validation is not None and validation.product_sum.shape != moments.product_sum.shape:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -35,7 +34,7 @@ def describe(ensemble: Ensemble, path: str) -> str:
         lines.append(f"  {share[i]:6.1%} {n_voters[i]:6}  {name}")
 
     training = {key: value for key, value in ensemble.info.items() if key != "feature_importances"}
-    sections = {key: training.pop(key) for key, value in ensemble.info.items() if isinstance(value, dict)}
+    sections = {key: training.pop(key) for key, value in list(training.items()) if isinstance(value, dict)}
     for title, section in {"training": training, **sections}.items():
         lines += ["", _text(title), *(f"  {_text(key):22} {_text(value)}" for key, value in section.items())]
     return "\n".join(lines)
@@ -43,15 +42,11 @@ def describe(ensemble: Ensemble, path: str) -> str:
 
 def _importances(ensemble: Ensemble, used: np.ndarray, place: np.ndarray) -> np.ndarray:
     """Those that training has left, else the weights."""
-    known: Any = ensemble.info.get("feature_importances")
-    if isinstance(known, list) and len(known) == ensemble.n_features and _are_numbers(known):
-        return np.array([known[feature] for feature in used.tolist()], dtype=np.float64)
+    known = ensemble.feature_importances
+    if known is not None:
+        return known[used]
     weight = np.abs(ensemble.weight).reshape(len(place), ensemble.n_outputs).sum(axis=1)
     return np.bincount(place, weights=weight, minlength=len(used)) / max(weight.sum(), np.finfo(float).tiny)
-
-
-def _are_numbers(values: Iterable[Any]) -> bool:
-    return all(type(value) in (int, float) for value in values)
 
 
 def _text(value: Any) -> str:

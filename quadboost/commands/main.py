@@ -12,13 +12,16 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from .._version import __version__
+from .streams import STANDARD, check_standard_output, discard_output, open_standard_output
+from .text_format import DECIMALS
 
 EXAMPLES = ("breast_cancer", "diabetes", "digits", "iris", "wine")
 
 TABLE_HELP = """tables:
-  CSV (.csv, .tsv, .txt, also with .gz; UTF-8, the first line names the columns), Parquet (.parquet), Feather and
-  Arrow (.feather, .arrow). What a column of a text file holds is told by all of its values: numbers, true and
-  false, or text. Empty fields, NA, NaN, null, None and ? are missing values. Text and true/false are categories.
+  CSV (.csv, .tsv, .txt, also with .gz; the first line names the columns), Parquet (.parquet), Feather and Arrow
+  (.feather, .arrow); - is CSV from the standard input. What a column of a text file holds is told by all of its
+  values: numbers, true and false, or text. Empty fields, NA, NaN, null, None and ? are missing values. Text and
+  true/false are categories.
 """
 
 TRAIN_EXAMPLES = """examples:
@@ -33,6 +36,7 @@ PREDICT_EXAMPLES = """examples:
   quadboost-predict model.h5 people.csv --output labels.csv
   quadboost-predict model.h5 people.csv --proba --keep id name --output labels.parquet
   quadboost-predict model.h5 people.csv.gz | sort | uniq -c
+  quadboost-predict model.h5 - --delimiter tab --decimal , --encoding latin-1 <people.txt >labels.csv
   quadboost-predict model.h5 --describe
 """
 
@@ -65,6 +69,8 @@ def predict_main(argv: Sequence[str] | None = None) -> NoReturn:
 
         if arguments.table is None and not arguments.describe:
             raise ValueError("give a TABLE to predict, before the options, or --describe")
+        if arguments.describe or arguments.output == STANDARD:
+            check_standard_output()
         ensemble = load(arguments.model, arguments.sha256)
         if arguments.describe:
             from .describe import describe
@@ -102,6 +108,24 @@ def _add_general(parser: _Parser) -> None:
     group = parser.add_argument_group("general")
     group.add_argument("-h", "--help", action="help", help="show this help and exit")
     group.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+
+
+def _add_text_format(parser: _Parser) -> None:
+    group = parser.add_argument_group("text files")
+    group.add_argument(
+        "--delimiter",
+        metavar="CHARACTER",
+        help="between fields, or the word tab (default: told by the name of the file and its first line)",
+    )
+    group.add_argument("--decimal", choices=DECIMALS, default=".", help="before the decimals of numbers (default: .)")
+    group.add_argument("--encoding", metavar="NAME", default="utf-8", help="such as latin-1 or utf-16 (default: utf-8)")
+    group.add_argument(
+        "--missing-text",
+        metavar="WORD",
+        nargs="*",
+        help="the words that are missing values, besides empty fields; none: empty fields alone "
+        "(default: NA, NaN, null, None, ? and such; in predict: those of the training)",
+    )
 
 
 def train_parser() -> argparse.ArgumentParser:
@@ -148,6 +172,15 @@ def train_parser() -> argparse.ArgumentParser:
         default=[],
         help="take these as categories, besides text and true/false",
     )
+    group.add_argument(
+        "--text",
+        metavar="COLUMN",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="take these columns of a text file as they are written, the target too: 01 and 1 are then different",
+    )
+    _add_text_format(parser)
     _add_options(parser)
     group = parser.add_argument_group("output")
     group.add_argument("-o", "--output", metavar="MODEL.h5", required=True, help="model file to write")
@@ -156,7 +189,9 @@ def train_parser() -> argparse.ArgumentParser:
         action="store_true",
         help="print bounds on the error on new rows, computed from the training rows (two classes)",
     )
-    group.add_argument("--json", metavar="FILE", help="write the summary to this file too, as JSON")
+    group.add_argument(
+        "--json", metavar="FILE", help="write the summary to this file too, as JSON; -: to the standard output, alone"
+    )
     group.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
     _add_general(parser)
     return parser
@@ -248,14 +283,15 @@ def predict_parser() -> argparse.ArgumentParser:
     )
     group = parser.add_argument_group("input")
     group.add_argument("model", metavar="MODEL.h5", help="model file")
-    group.add_argument("table", metavar="TABLE", nargs="?", help="table to predict")
+    group.add_argument("table", metavar="TABLE", nargs="?", help="table to predict; -: the standard input")
     group.add_argument("--sha256", metavar="DIGEST", help="refuse a model file with another SHA-256")
+    _add_text_format(parser)
     group = parser.add_argument_group("output")
     group.add_argument(
         "-o",
         "--output",
         metavar="FILE",
-        default="-",
+        default=STANDARD,
         help="file to write: .csv, .tsv (also with .gz) or .parquet; -: CSV to the standard output (default)",
     )
     group.add_argument("--proba", action="store_true", help="also the probability of each class")
@@ -294,10 +330,8 @@ def _number_or(number: type, *words: str) -> Callable[[str], Any]:
 
 def _main(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], None], argv: Any) -> NoReturn:
     """Run a command and exit; the only place that formats errors for the user."""
-    warnings.simplefilter("ignore")
-    if sys.stdout is None:  # it was closed before we began
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
-    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    _tell_warnings(parser)
+    open_standard_output()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # not at once: files are to be cleaned up
     status: Any = 0
     try:
@@ -307,7 +341,7 @@ def _main(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], N
             status = end.code
         sys.stdout.flush()
     except BrokenPipeError:  # whoever read the output has had enough
-        _forget_output()
+        discard_output()
     except KeyboardInterrupt:
         _fail(parser.prog, "interrupted", status=130)
     except MemoryError:
@@ -323,11 +357,26 @@ def _main(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], N
     sys.exit(status)
 
 
+def _tell_warnings(parser: argparse.ArgumentParser) -> None:
+    """Print each warning of this package once, as a line; those of others are not for the user."""
+    told: set[str] = set()
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        text = _in_flags(" ".join(str(message).split()), parser)
+        if text not in told:
+            told.add(text)
+            print(f"{parser.prog}: warning: {text}", file=sys.stderr, flush=True)
+
+    warnings.simplefilter("ignore")
+    warnings.filterwarnings("always", module="quadboost")
+    warnings.showwarning = show
+
+
 def _fail(command: str, message: str, status: int = 2) -> NoReturn:
     try:
         sys.stdout.flush()
     except OSError:
-        _forget_output()
+        discard_output()
     print(f"{command}: {' '.join(message.split())}", file=sys.stderr)
     sys.exit(status)
 
@@ -336,8 +385,3 @@ def _in_flags(message: str, parser: argparse.ArgumentParser) -> str:
     """Rewrite an estimator's message in terms of options: max_rounds=0 becomes --max-rounds 0."""
     flags = {action.dest: action.option_strings[-1] for action in parser._actions if action.option_strings}
     return re.sub(r"\b([a-z_]+)=", lambda match: f"{flags[match[1]]} " if match[1] in flags else match[0], message)
-
-
-def _forget_output() -> None:
-    """Discard pending output, so that Python does not complain at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

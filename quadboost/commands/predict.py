@@ -13,19 +13,21 @@ from ..common.threads import resolve_threads
 from ..model.ensemble import Ensemble
 from ..model.whole_file import check_output
 from .recognise import NUMBER, convert, kind_of_levels, to_arrow
+from .streams import STANDARD
 from .tables import Table, TableFile, open_table
-from .write_table import STDOUT, check_ending, table_writer
+from .text_format import MISSING, MISSING_TEXT, TextFormat
+from .write_table import check_ending, table_writer
 
 
 def predict(ensemble: Ensemble, arguments: Namespace) -> None:
     if arguments.proba and ensemble.classes is None:
         raise ValueError(f"--proba: {arguments.model} is a regression, which has no class probabilities")
     check_ending(arguments.output)
-    if arguments.output != STDOUT:
+    if arguments.output != STANDARD:
         check_output(arguments.output, [arguments.model, arguments.table])
     if arguments.n_jobs is not None:
         pa.set_cpu_count(resolve_threads(arguments.n_jobs))
-    file = open_table(arguments.table)
+    file = open_table(arguments.table, TextFormat.of(arguments, _missing_words(ensemble)))
     keep = list(dict.fromkeys(arguments.keep))
     file.require(keep)
     features = _features(ensemble, file)
@@ -44,8 +46,14 @@ def predict(ensemble: Ensemble, arguments: Namespace) -> None:
     n_rows = 0
     with table_writer(arguments.output, none.schema) as write:
         for batch in file.batches(wanted):
-            write(predicted(batch, _matrix(batch, features, ensemble, file.from_text, n_rows)).cast(none.schema))
+            write(predicted(batch, _matrix(batch, features, ensemble, file.text, n_rows)).cast(none.schema))
             n_rows += batch.num_rows
+
+
+def _missing_words(ensemble: Ensemble) -> tuple[str, ...]:
+    """The words for missing values that the model was trained with. The file may be a stranger's."""
+    known = ensemble.info.get(MISSING_TEXT)
+    return tuple(map(str, known)) if isinstance(known, list) else MISSING
 
 
 def _features(ensemble: Ensemble, file: TableFile) -> dict[str, str]:
@@ -65,13 +73,15 @@ def _features(ensemble: Ensemble, file: TableFile) -> dict[str, str]:
     }
 
 
-def _matrix(batch: Table, features: dict[str, str], ensemble: Ensemble, from_text: bool, first_row: int) -> np.ndarray:
+def _matrix(
+    batch: Table, features: dict[str, str], ensemble: Ensemble, text: TextFormat | None, first_row: int
+) -> np.ndarray:
     columns = [
         convert(
             batch.column(name),
             kind,
             name,
-            from_text=from_text,
+            text=text,
             expected=f"but the model was trained on {kind} there",
             first_row=first_row,
         )

@@ -7,23 +7,23 @@ type, which is taken at its word.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-NUMBER, TEXT, BOOL = "numbers", "text", "true and false"
+from .text_format import TextFormat
 
-# In a text file these are missing values, also between spaces or in quotes.
-MISSING = (
-    "", "?", "NA", "N/A", "n/a", "#N/A", "#N/A N/A", "#NA", "NaN", "nan", "-NaN", "-nan", "NaT", "null", "NULL",
-    "None", "<NA>", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN",
-)  # fmt: skip
+NUMBER, WHOLE, TEXT, BOOL = "numbers", "whole numbers", "text", "true and false"
+
 MEANT_AS_NUMBERS = 0.9  # share of numbers from which on a column of text is one of numbers with mistakes
 
-_NUMBER = r"^[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|(?i:inf(inity)?|nan))$"
-_ALMOST_NUMBER = r"^[+-]?[$€£]?[0-9]+([,'][0-9]+)*(\.[0-9]*)?%?$"
+_NUMBER = r"^[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|(?i:nan))$"
+_ALMOST_NUMBER = r"^[+-]?([$€£]?[0-9]+([,'][0-9]+)*(\.[0-9]*)?%?|(?i:inf(inity)?))$"
+_WHOLE = "^(0|-?[1-9][0-9]{0,18})$"  # as it would be written again
+_CODE = "^[+-]?(0[0-9]+|[0-9]{19,})$"  # digits that would be lost in a number
 _TIME = r"[0-9]{1,2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?( ?[AaPp][Mm])?"
 _DATE = (
     r"^([0-9]{4}[-/][0-9]{1,2}[-/][0-9]{1,2}|[0-9]{1,2}[-/.][0-9]{1,2}[-/.][0-9]{4}|[0-9]{1,2}/[0-9]{1,2}/[0-9]{2})"
@@ -48,69 +48,87 @@ def to_arrow(values: np.ndarray) -> Column:
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), buffers)
 
 
-_MISSING = to_arrow(np.array(MISSING))
 _BOOLS = to_arrow(np.array(["true", "false"]))
 _NO_TEXT = pa.nulls(1, pa.string())[0]
 
 
-def recognise(column: Column, name: str, *, from_text: bool, category: bool = False, remedy: str) -> tuple[str, Column]:
+def recognise(
+    column: Column, name: str, *, text: TextFormat | None, category: bool = False, remedy: str
+) -> tuple[str, Column]:
     """Find what a column holds, and return that and the column made so.
 
     Parameters
     ----------
     column : pyarrow.ChunkedArray
     name : str
-    from_text : bool
-        The column is of a text file.
+    text : TextFormat, optional
+        How the file is written, if it is a text file.
     category : bool
-        The user calls it a category, so any text will do.
+        The user calls it a category, so any text will do. Digits that would be lost in a number are text.
     remedy : str
         What to do about a column that cannot be used, for the errors.
     """
-    if not from_text:
+    if text is None:
         return _kind_of_type(column.type, name, remedy), column
-    numbers = _numbers(column)
-    if numbers is not None:
+    if category and (whole := whole_numbers(column, text)) is not None:
+        return WHOLE, whole
+    numbers = _numbers(column, text)
+    if numbers is not None and not (category and has_codes(column, text)):
         return NUMBER, numbers
-    trimmed = _trimmed(column)
+    trimmed = _trimmed(column, text)
     values = trimmed.drop_null()
     if pc.all(pc.is_in(pc.utf8_lower(values), value_set=_BOOLS)).as_py():
         return BOOL, trimmed.cast(pa.bool_())
     if not category:
-        share = pc.mean(pc.match_substring_regex(values, f"{_NUMBER}|{_ALMOST_NUMBER}")).as_py()
+        share = pc.mean(pc.match_substring_regex(_dotted(values, text), f"{_NUMBER}|{_ALMOST_NUMBER}")).as_py()
         if share >= MEANT_AS_NUMBERS:
-            wrong = _culprit(trimmed, name, _NUMBER)
+            wrong = _culprit(trimmed, _is_number(trimmed, text), name)
             raise ValueError(f"{wrong}, though it seems to be a column of numbers; {remedy}")
         if pc.all(pc.match_substring_regex(values, _DATE)).as_py():
             raise ValueError(f"Column {name!r} holds dates or times, such as {values[0].as_py()!r}; {remedy}")
-    return TEXT, _text(column)
+    return TEXT, _text(column, text)
 
 
-def convert(column: Column, kind: str, name: str, *, from_text: bool, expected: str, first_row: int = 0) -> Column:
+def convert(
+    column: Column, kind: str, name: str, *, text: TextFormat | None, expected: str, first_row: int = 0
+) -> Column:
     """Return a column as one of a known kind; `expected` says in the errors why it must be."""
-    if from_text:
-        if kind == TEXT:
-            return _text(column)
-        converted = _numbers(column) if kind == NUMBER else _bools(column)
-        if converted is None:
-            known = _NUMBER if kind == NUMBER else "^(?i:true|false|0|1)$"
-            raise ValueError(f"{_culprit(_trimmed(column), name, known, first_row)}, {expected}")
-        return converted
-    if column.null_count == len(column):
-        return pa.nulls(len(column), pa.string() if kind == TEXT else pa.float64())
-    found = _kind_of_type(column.type, name, expected)
-    if (found == TEXT) != (kind == TEXT):
-        example = column.drop_null()[0].as_py()
-        raise ValueError(f"Column {name!r} holds {found}, such as {example!r}, {expected}")
-    return column
+    if text is None:
+        return _checked(column, kind, name, expected, first_row)
+    if kind == TEXT:
+        return _text(column, text)
+    if kind == WHOLE and (whole := whole_numbers(column, text)) is not None:
+        return whole
+    converted = _bools(column, text) if kind == BOOL else _numbers(column, text)
+    if converted is None:
+        trimmed = _trimmed(column, text)
+        is_bool = pc.match_substring_regex(trimmed, "^(?i:true|false|0|1)$")
+        is_right = is_bool if kind == BOOL else _is_number(trimmed, text)
+        raise ValueError(f"{_culprit(trimmed, is_right, name, first_row)}, {expected}")
+    return converted
 
 
-def whole_numbers(column: Column) -> Column | None:
-    """A column of a text file as integers, or None if it has other values."""
-    trimmed = _trimmed(column)
-    if not pc.all(pc.match_substring_regex(trimmed, "^-?[0-9]{1,18}$")).as_py():
+def whole_numbers(column: Column, text: TextFormat) -> Column | None:
+    """A column of a text file as integers, or None if it has other values, or some that would be written otherwise."""
+    trimmed = _trimmed(column, text)
+    if not pc.all(pc.match_substring_regex(trimmed, _WHOLE)).as_py():
         return None
-    return trimmed.cast(pa.int64())
+    try:
+        return trimmed.cast(pa.int64())
+    except pa.ArrowInvalid:  # beyond 64 bits
+        return None
+
+
+def has_codes(column: Column, text: TextFormat) -> bool:
+    """Whether a column of a text file has digits that would be lost in a number, such as 01234."""
+    return bool(pc.any(pc.match_substring_regex(_trimmed(column, text), _CODE)).as_py())
+
+
+def refuse_infinity(column: Column, name: str, remedy: str, first_row: int = 0) -> None:
+    """Infinity is no number, in no column of any table."""
+    if pa.types.is_floating(column.type) and len(infinite := pc.indices_nonzero(pc.is_inf(column))):
+        row = infinite[0].as_py()
+        raise ValueError(f"Column {name!r} holds {column[row]} in row {first_row + row + 1}; {remedy}")
 
 
 def is_category(column: Column) -> bool:
@@ -128,7 +146,19 @@ def kind_of_levels(levels: Sequence[Sequence[Any]], name: str) -> str:
             f"Column {name!r} held both text and numbers in training, which no column of a table can; "
             "predict from Python instead"
         )
-    return BOOL if types == {bool} else NUMBER
+    return BOOL if types == {bool} else WHOLE if types == {int} else NUMBER
+
+
+def _checked(column: Column, kind: str, name: str, expected: str, first_row: int) -> Column:
+    """A column that has a type of its own, if that goes with the kind."""
+    if column.null_count == len(column):
+        return pa.nulls(len(column), pa.string() if kind == TEXT else pa.float64())
+    found = _kind_of_type(column.type, name, expected)
+    if (found == TEXT) != (kind == TEXT):
+        example = column.drop_null()[0].as_py()
+        raise ValueError(f"Column {name!r} holds {found}, such as {example!r}, {expected}")
+    refuse_infinity(column, name, "leave it empty", first_row)
+    return column
 
 
 def _kind_of_type(type_: Any, name: str, remedy: str) -> str:
@@ -144,38 +174,65 @@ def _kind_of_type(type_: Any, name: str, remedy: str) -> str:
     raise ValueError(f"Column {name!r} holds {what} of type {type_}; {remedy}")
 
 
-def _trimmed(column: Column) -> Column:
+@lru_cache
+def _words(missing: tuple[str, ...]) -> Column:
+    return to_arrow(np.array(["", *missing], dtype=object))
+
+
+def _trimmed(column: Column, text: TextFormat) -> Column:
     """Text without spaces around it, and missing values as such."""
     trimmed = pc.ascii_trim_whitespace(column)
-    return pc.if_else(pc.is_in(trimmed, value_set=_MISSING), _NO_TEXT, trimmed)
+    return pc.if_else(pc.is_in(trimmed, value_set=_words(text.missing)), _NO_TEXT, trimmed)
 
 
-def _text(column: Column) -> Column:
+def _text(column: Column, text: TextFormat) -> Column:
     """Text as it is, and missing values as such."""
-    return pc.if_else(pc.is_in(pc.ascii_trim_whitespace(column), value_set=_MISSING), _NO_TEXT, column)
+    is_missing = pc.is_in(pc.ascii_trim_whitespace(column), value_set=_words(text.missing))
+    return pc.if_else(is_missing, _NO_TEXT, column)
 
 
-def _numbers(column: Column) -> Column | None:
+def _dotted(column: Column, text: TextFormat) -> Column:
+    """Numbers with a point for the decimals, and a comma where there was a point."""
+    if text.decimal == ".":
+        return column
+    for old, new in ((".", "\0"), (text.decimal, "."), ("\0", ",")):
+        column = pc.replace_substring(column, old, new)
+    return column
+
+
+def _numbers(column: Column, text: TextFormat) -> Column | None:
+    """A column as finite numbers, or None if it has other values."""
+    numbers = _cast_to_numbers(_dotted(column, text))  # the quick way, if nothing is missing
+    if numbers is None:
+        numbers = _cast_to_numbers(_dotted(_trimmed(column, text), text))
+    return None if numbers is None or pc.any(pc.is_inf(numbers)).as_py() else numbers
+
+
+def _cast_to_numbers(column: Column) -> Column | None:
     try:
-        return column.cast(pa.float64())  # the quick way, if nothing is missing
-    except pa.ArrowInvalid:
-        pass
-    try:
-        return _trimmed(column).cast(pa.float64())
+        return column.cast(pa.float64())
     except pa.ArrowInvalid:
         return None
 
 
-def _bools(column: Column) -> Column | None:
+def _is_number(trimmed: Column, text: TextFormat) -> Column:
+    """Whether each value is written as a number, and one that a double can hold."""
+    dotted = _dotted(trimmed, text)
+    matches = pc.match_substring_regex(dotted, _NUMBER)
+    numbers = pc.if_else(matches, dotted, _NO_TEXT).cast(pa.float64())
+    return pc.and_(matches, pc.fill_null(pc.invert(pc.is_inf(numbers)), True))
+
+
+def _bools(column: Column, text: TextFormat) -> Column | None:
     try:
-        return _trimmed(column).cast(pa.bool_())
+        return _trimmed(column, text).cast(pa.bool_())
     except pa.ArrowInvalid:
         return None
 
 
-def _culprit(trimmed: Column, name: str, known: str, first_row: int = 0) -> str:
+def _culprit(trimmed: Column, is_right: Column, name: str, first_row: int = 0) -> str:
     """The first value that is not as it should be, as the beginning of a sentence."""
-    wrong = pc.indices_nonzero(pc.invert(pc.match_substring_regex(trimmed, known)))
+    wrong = pc.indices_nonzero(pc.invert(is_right))
     if len(wrong) == 0:
         return f"Column {name!r} holds a value that cannot be read"
     row = wrong[0].as_py()

@@ -1,26 +1,37 @@
-"""Table files, read through pyarrow: names of the columns first, then rows in batches."""
+"""Table files, read through pyarrow: names of the columns first, then rows in batches.
+
+Standard input is copied to a temporary file first: it can be read once, and a table is read twice.
+"""
 
 from __future__ import annotations
 
 import csv
 import gzip
-import io
 import os
 import re
+import shutil
+import stat
+import sys
+import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from itertools import chain
+from typing import Any, TextIO, TypeAlias
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
 from ..data.tables import listed
+from .streams import STANDARD
+from .text_format import TextFormat
 
 BATCH_CELLS = 1 << 19
 BATCH_ROWS = 65_536  # at most
-BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 1 << 20  # no row of a text file may be longer, but for those of wide tables:
+BLOCKS_OF_HEADER = 8  # they may be so many times as long as the first line
+MOST_HEADER = 1 << 27  # characters
 
 Table: TypeAlias = Any  # pyarrow has no types
 
@@ -31,17 +42,18 @@ class TableFile:
     Attributes
     ----------
     path : str
+        As the user knows it.
+    source : str
+        The file itself.
     schema : pyarrow.Schema
         Names and types of the columns.
-    from_text : bool
-        The file holds text alone, and what its columns are must be recognised.
+    text : TextFormat, optional
+        How the file is written if it holds text alone, and what its columns are must be recognised.
     """
 
-    from_text = False
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        with _errors_of(path):
+    def __init__(self, path: str, source: str, text: TextFormat | None = None) -> None:
+        self.path, self.source, self.text = path, source, text
+        with _errors_of(self):
             self.schema: Any = self._read_schema()
         repeated = [name for name, n in Counter(self.names).items() if n > 1]
         if repeated:
@@ -60,7 +72,7 @@ class TableFile:
 
     def batches(self, columns: Sequence[str]) -> Iterator[Table]:
         """The rows, some thousands at a time; `columns` in the given order."""
-        with _errors_of(self.path):
+        with _errors_of(self):
             for batch in self._batches(list(columns)):
                 if batch.num_rows:
                     yield pa.Table.from_batches([batch]).select(list(columns))
@@ -80,27 +92,32 @@ class TableFile:
 class TextFile(TableFile):
     """CSV or TSV, perhaps compressed. All values are read as text: no type is guessed from the first rows."""
 
-    from_text = True
+    text: TextFormat
 
     def _read_schema(self) -> Any:
-        opened = gzip.open if self.path.lower().endswith(".gz") else open
-        with opened(self.path, "rt", encoding="utf-8-sig", newline="") as file:
-            head = io.StringIO(file.read(BLOCK_BYTES).lstrip("\r\n"), newline="")
-        first_line = re.split("[\r\n]", head.getvalue(), maxsplit=1)[0]
-        if not first_line:
-            raise ValueError("it is empty; its first line must name the columns")
-        self.delimiter = "\t" if ".tsv" in self.path.lower() else _delimiter(first_line)
-        names = next(csv.reader(head, delimiter=self.delimiter))
-        rest = head.read()
-        self.has_rows = bool(rest if len(names) == 1 else rest.strip("\r\n"))
+        opened = gzip.open if self.source.lower().endswith(".gz") else open
+        encoding = "utf-8-sig" if self.text.is_utf8 else self.text.encoding
+        with opened(self.source, "rt", encoding=encoding, newline="") as file:
+            first = _first_line(file)
+            self.delimiter = self.text.delimiter or self._told_delimiter(first)
+            header = _Header(first, file)
+            names = next(csv.reader(header, delimiter=self.delimiter))
+            self.has_rows = _has_rows(file, len(names))
+        self.block_bytes = max(BLOCK_BYTES, BLOCKS_OF_HEADER * header.n_characters)
         return pa.schema([(name, pa.string()) for name in names])
+
+    def _told_delimiter(self, first_line: str) -> str:
+        if self.source.lower().endswith((".tsv", ".tsv.gz")):
+            return "\t"
+        outside_quotes = re.sub('"[^"]*"', "", first_line)
+        return max(",;\t", key=outside_quotes.count)
 
     def _batches(self, columns: list[str]) -> Iterator[Any]:
         if not self.has_rows:  # pyarrow takes a header without an end of line for an empty file
             return
         yield from pyarrow.csv.open_csv(
-            self.path,
-            read_options=pyarrow.csv.ReadOptions(block_size=BLOCK_BYTES),
+            self.source,
+            read_options=pyarrow.csv.ReadOptions(block_size=self.block_bytes, encoding=self.text.encoding),
             parse_options=pyarrow.csv.ParseOptions(
                 delimiter=self.delimiter,
                 newlines_in_values=True,
@@ -116,7 +133,7 @@ class TextFile(TableFile):
 
 class ParquetFile(TableFile):
     def _read_schema(self) -> Any:
-        self.file = pyarrow.parquet.ParquetFile(self.path, buffer_size=1 << 16, pre_buffer=False)
+        self.file = pyarrow.parquet.ParquetFile(self.source, buffer_size=1 << 16, pre_buffer=False)
         return self.file.schema_arrow
 
     def _batches(self, columns: list[str]) -> Iterator[Any]:
@@ -127,7 +144,7 @@ class ArrowFile(TableFile):
     """An Arrow IPC file, which Feather files are."""
 
     def _read_schema(self) -> Any:
-        self.file = pa.OSFile(self.path)
+        self.file = pa.OSFile(self.source)
         return pa.ipc.open_file(self.file).schema
 
     def _batches(self, columns: list[str]) -> Iterator[Any]:
@@ -152,34 +169,91 @@ _READERS: dict[str, type[TableFile]] = {
 }
 
 
-def open_table(path: str) -> TableFile:
-    """Open a table file; its suffix says what kind it is."""
+def open_table(path: str, text: TextFormat) -> TableFile:
+    """Open a table file; its suffix says what kind it is. Standard input is CSV. `text` is for text files alone."""
+    if path == STANDARD:
+        return _StandardInput(text)
     for ending, reader in _READERS.items():
         if path.lower().endswith(ending):
-            os.stat(path)
-            return reader(path)
+            check_regular(path)
+            return reader(path, path, text if issubclass(reader, TextFile) else None)
     raise ValueError(f"{path}: the name does not tell what it holds; tables end in {', '.join(_READERS)}")
+
+
+def check_regular(path: str) -> None:
+    """Refuse what is no file: a named pipe would block, and can be read once."""
+    mode = os.stat(path).st_mode
+    if not stat.S_ISREG(mode):
+        what = "a directory" if stat.S_ISDIR(mode) else "not a regular file"
+        raise ValueError(f"{path} is {what}; give a table file, or - for CSV from the standard input")
+
+
+class _StandardInput(TextFile):
+    def __init__(self, text: TextFormat) -> None:
+        self.copy = tempfile.NamedTemporaryFile(prefix="quadboost-", suffix=".csv")  # noqa: SIM115  deleted with this
+        if sys.stdin is None:
+            raise ValueError("the standard input is closed; give a table file, or something to read there")
+        shutil.copyfileobj(sys.stdin.buffer, self.copy)
+        self.copy.flush()
+        super().__init__("standard input", self.copy.name, text)
+
+
+def _first_line(file: TextIO) -> str:
+    while line := file.readline(MOST_HEADER):
+        if len(line) == MOST_HEADER:
+            raise ValueError(f"its first line, which names the columns, has {MOST_HEADER} characters or more")
+        if line.strip("\r\n"):
+            return line
+    raise ValueError("it is empty; its first line must name the columns")
+
+
+class _Header:
+    """The lines of the names of the columns: the first one, and more where a name in quotes has several."""
+
+    def __init__(self, first_line: str, file: TextIO) -> None:
+        self.lines = chain([first_line], iter(lambda: file.readline(BLOCK_BYTES), ""))
+        self.n_characters = 0
+
+    def __iter__(self) -> Iterator[str]:
+        for line in self.lines:
+            self.n_characters += len(line)
+            yield line
+
+
+def _has_rows(file: TextIO, n_columns: int) -> bool:
+    """Whether something follows the header; in a single column an empty line is a row too."""
+    while piece := file.read(BLOCK_BYTES):
+        if n_columns == 1 or piece.strip("\r\n"):
+            return True
+    return False
 
 
 def _batch_rows(columns: Sequence[str]) -> int:
     return min(BATCH_ROWS, BATCH_CELLS // max(1, len(columns)) + 1)
 
 
-def _delimiter(line: str) -> str:
-    """The delimiter that splits the first line into most columns."""
-    return max(",;\t", key=lambda delimiter: len(next(csv.reader([line], delimiter=delimiter))))
-
-
 @contextmanager
-def _errors_of(path: str) -> Iterator[None]:
+def _errors_of(file: TableFile) -> Iterator[None]:
     """Turn reading errors into messages that name the file."""
+    path = file.path
+    encoding = "UTF-8" if file.text is None else file.text.encoding.upper()
+    not_text = f"{path} is not {encoding} text; name its encoding by --encoding, such as latin-1, or convert it"
     try:
         yield
-    except UnicodeDecodeError:
-        raise ValueError(f"{path} is not UTF-8 text; convert it, for instance with iconv") from None
+    except UnicodeError:
+        raise ValueError(not_text) from None
     except (pa.ArrowException, OSError, EOFError, csv.Error, ValueError) as error:
         if isinstance(error, OSError) and error.filename is not None:
             raise
         if "UTF8" in str(error):
-            raise ValueError(f"{path} is not UTF-8 text; convert it, for instance with iconv") from None
-        raise ValueError(f"cannot read {path}: {error}") from error
+            raise ValueError(not_text) from None
+        raise ValueError(f"cannot read {path}: {_in_our_words(error, file)}") from error
+
+
+def _in_our_words(error: Exception, file: TableFile) -> str:
+    """What went wrong; limits are told as such."""
+    if "field limit" in str(error):
+        return f"the name of a column has more than {csv.field_size_limit()} characters, or its quotes do not end"
+    if isinstance(file, TextFile) and "straddling" in str(error):
+        return f"a row has more than {file.block_bytes} bytes; shorten its fields, or write the table as .parquet"
+    return str(error)

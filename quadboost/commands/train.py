@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import time
+import warnings
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,7 +22,10 @@ from ..data.tables import listed
 from ..estimators.cv import QuadBoostClassifierCV, QuadBoostRegressorCV
 from ..estimators.plain import QuadBoostClassifier, QuadBoostRegressor
 from ..model.ensemble import Ensemble
-from ..model.whole_file import check_output, whole_file
+from ..model.file import ModelRecord, write_model
+from ..model.whole_file import check_output
+from .streams import STANDARD, check_standard_output
+from .text_format import MISSING_TEXT
 from .train_data import CLASSIFICATION, REGRESSION, Examples, choose_task, shipped_examples
 
 FOLDS = 5  # of the cross-validation that chooses a strength where none is given
@@ -34,6 +38,9 @@ ONLY_FOR = {"class_weight": CLASSIFICATION, "standardize": REGRESSION}
 
 def train(arguments: Namespace) -> None:
     start = time.monotonic()
+    if arguments.quiet:
+        warnings.simplefilter("ignore")
+    arguments.quiet |= arguments.json == STANDARD
     validation_table, fraction = _validation(arguments.validation)
     _check(arguments, validation_table)
     options = _options(arguments)
@@ -60,19 +67,19 @@ def train(arguments: Namespace) -> None:
     summary = {"task": task, "target": target, **_summary(ensemble, examples, validation)}
     summary["seconds"] = time.monotonic() - start
     ensemble.info["summary"] = summary
+    if arguments.missing_text is not None:
+        ensemble.info[MISSING_TEXT] = arguments.missing_text
     certificate: Certificate | None = certify(ensemble, examples.X, examples.y) if arguments.bound else None
     if certificate is not None:
         ensemble.info["bounds"] = certificate.as_dict()
     classes = None if ensemble.classes is None else ensemble.classes.tolist()
-    if arguments.json is None:
-        ensemble.save(arguments.output)
-    else:
-        whole = {"quadboost": __version__, "model": arguments.output, "classes": classes, **summary}
-        whole |= {"bounds": ensemble.info["bounds"]} if arguments.bound else {}
-        with whole_file(arguments.json) as file:
-            file.write(json.dumps(whole, indent=2).encode() + b"\n")
-            file.flush()
-            ensemble.save(arguments.output)  # within: both appear, or neither
+    whole = {"quadboost": __version__, "model": arguments.output, "classes": classes, **summary}
+    whole |= {"bounds": ensemble.info["bounds"]} if arguments.bound else {}
+    figures = json.dumps(whole, indent=2)
+    in_file = {arguments.json: f"{figures}\n".encode()} if arguments.json not in (None, STANDARD) else {}
+    write_model(arguments.output, ModelRecord.of(ensemble), beside=in_file)
+    if arguments.json == STANDARD:
+        _print(figures)
     if not arguments.quiet:
         _print(_in_words(summary, classes, arguments.output))
         if certificate is not None:
@@ -98,7 +105,7 @@ def _check(arguments: Namespace, validation_table: str | None) -> None:
     if (arguments.table is None) == (arguments.example is None):
         raise ValueError("give a TABLE, before the options, or else --example NAME")
     if arguments.example is not None:
-        for name in ("target", "weight", "categorical"):
+        for name in ("target", "weight", "categorical", "text"):
             if getattr(arguments, name):
                 raise ValueError(f"--{name} is for a TABLE, and has no meaning with --example")
         if validation_table is not None:
@@ -108,8 +115,14 @@ def _check(arguments: Namespace, validation_table: str | None) -> None:
     if arguments.weight is not None and arguments.weight == arguments.target:
         raise ValueError(f"--weight and --target name the same column, {arguments.target!r}")
     inputs = [path for path in (arguments.table, validation_table) if path is not None]
+    if inputs == [STANDARD, STANDARD]:
+        raise ValueError("the table and --validation are both -, but the standard input holds one table")
+    if arguments.output == STANDARD:
+        raise ValueError("--output -: a model is written to a file; name one")
     check_output(arguments.output, inputs)
-    if arguments.json is not None:
+    if arguments.json == STANDARD:
+        check_standard_output()
+    elif arguments.json is not None:
         check_output(arguments.json, inputs)
         if os.path.realpath(arguments.json) == os.path.realpath(arguments.output):
             raise ValueError(f"--json and --output name the same file, {arguments.output}")

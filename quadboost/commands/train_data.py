@@ -91,7 +91,7 @@ def choose_task(y: np.ndarray, wanted: str | None, target: str) -> tuple[str, st
     if len(values) == 1:
         raise ValueError(f"the target {target!r} is {example!r} in every row; there is nothing to learn")
     is_text, is_bool = y.dtype.kind in "UO", y.dtype.kind == "b"
-    fractions = values[values != np.rint(values)] if y.dtype.kind == "f" else values[:0]
+    fractions = values[:0] if is_text or is_bool else _fractions(values)
     if wanted == REGRESSION and is_text:
         raise ValueError(f"the target {target!r} holds text, such as {example!r}; a regression needs numbers")
     if wanted == CLASSIFICATION and len(fractions):
@@ -105,6 +105,17 @@ def choose_task(y: np.ndarray, wanted: str | None, target: str) -> tuple[str, st
         return wanted, "as asked for"
     if is_text or is_bool:
         return CLASSIFICATION, "the target holds text" if is_text else "the target holds true and false"
-    if len(fractions) == 0 and len(values) <= MOST_WHOLE_LABELS:
+    if are_labels(values, wanted):
         return CLASSIFICATION, f"the target holds {len(values)} different whole numbers; else --task {REGRESSION}"
     return REGRESSION, f"the target holds {len(values)} different numbers"
+
+
+def are_labels(numbers: np.ndarray, wanted: str | None) -> bool:
+    """Whether the numbers of a target are labels: whole, and few or said to be labels."""
+    if wanted == REGRESSION or len(_fractions(numbers)):
+        return False
+    return wanted == CLASSIFICATION or len(np.unique(numbers)) <= MOST_WHOLE_LABELS
+
+
+def _fractions(numbers: np.ndarray) -> np.ndarray:
+    return numbers[numbers != np.rint(numbers)] if numbers.dtype.kind == "f" else numbers[:0]

@@ -15,15 +15,15 @@ import pyarrow.parquet
 
 from ..model.whole_file import whole_file
 from .recognise import to_arrow
+from .streams import STANDARD
 
-STDOUT = "-"
 ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
 
 Table: TypeAlias = Any  # pyarrow has no types
 
 
 def check_ending(path: str) -> None:
-    if path != STDOUT and not path.lower().endswith(ENDINGS):
+    if path != STANDARD and not path.lower().endswith(ENDINGS):
         raise ValueError(f"{path}: the name does not tell what to write; it must end in {', '.join(ENDINGS)}, or be -")
 
 
@@ -35,7 +35,7 @@ def table_writer(path: str, schema: Any) -> Iterator[Callable[[Table], None]]:
         for field in schema:
             _as_text(pa.chunked_array([], field.type), field.name)  # refuse what CSV cannot hold before all the work
     with ExitStack() as stack:
-        file: Any = sys.stdout.buffer if path == STDOUT else stack.enter_context(whole_file(path))
+        file: Any = sys.stdout.buffer if path == STANDARD else stack.enter_context(whole_file(path))
         if name.endswith(".parquet"):
             yield stack.enter_context(pyarrow.parquet.ParquetWriter(file, schema)).write_table
             return

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -11,20 +12,29 @@ import numpy as np
 
 def at_least(name: str, value: Any, least: int) -> int:
     if isinstance(value, bool | np.bool_) or not isinstance(value, Integral) or value < least:
-        raise ValueError(f"{name}={value!r} must be a whole number of at least {least}")
+        raise ValueError(f"{name}={value!r:.60} must be a whole number of at least {least}")
     return int(value)
 
 
 def not_negative(name: str, value: Any) -> float:
     if not _is_finite(value) or value < 0:
-        raise ValueError(f"{name}={value!r} must be a finite number that is not negative")
+        raise ValueError(f"{name}={value!r:.60} must be a finite number that is not negative")
     return float(value)
 
 
 def positive(name: str, value: Any) -> float:
     if not _is_finite(value) or value <= 0:
-        raise ValueError(f"{name}={value!r} must be a positive finite number")
+        raise ValueError(f"{name}={value!r:.60} must be a positive finite number")
     return float(value)
+
+
+def functions(name: str, value: Any) -> list[Any]:
+    """A list of functions, empty for None."""
+    if value is None:
+        return []
+    if isinstance(value, str) or not isinstance(value, Iterable) or not all(map(callable, found := list(value))):
+        raise ValueError(f"{name}={value!r:.60} must be a list of functions, if only of one: [f]")
+    return found
 
 
 def one_of(name: str, value: Any, known: Sequence[Any]) -> Any:
@@ -35,6 +45,9 @@ def one_of(name: str, value: Any, known: Sequence[Any]) -> Any:
 
 
 def _is_finite(value: Any) -> bool:
-    if isinstance(value, bool | np.bool_):
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
         return False
-    return isinstance(value, Real) and bool(np.isfinite(float(value)))
+    try:
+        return math.isfinite(float(value))
+    except OverflowError:  # a whole number beyond the largest float
+        return False

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from numbers import Integral
 from typing import Any, TypeVar
 
+MOST_THREADS = 64  # where there are no more cores: thousands cannot be started, and would bring nothing
 STEPS_FOR_THREADS = 1_000_000  # of a kernel, a millisecond or so
 
 Item = TypeVar("Item")
@@ -51,14 +52,17 @@ def _container_share() -> int:
 def resolve_threads(n_jobs: Any) -> int:
     """None: every core available; a negative number counts back from that, as in joblib.
 
+    At most as many as there are cores, or MOST_THREADS if that is more.
     One in a process that was forked: OpenMP's threads stay with the parent, and work for them would wait for ever.
     """
     if n_jobs is None:
         return 1 if _is_forked else available_threads()
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0:
-        raise ValueError(f"n_jobs={n_jobs!r} must be a whole number of threads, or -1 for every core")
+        raise ValueError(f"n_jobs={n_jobs!r:.60} must be a whole number of threads, or -1 for every core")
     n_jobs = 1 if _is_forked else int(n_jobs)
-    return n_jobs if n_jobs > 0 else max(1, available_threads() + 1 + n_jobs)
+    if n_jobs > 0:
+        return min(n_jobs, max(MOST_THREADS, os.cpu_count() or 1))
+    return max(1, available_threads() + 1 + n_jobs)
 
 
 def threads_for(steps: int, n_threads: int) -> int:

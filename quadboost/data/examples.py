@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,30 +10,43 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d
 
 from ..common.checks import one_of, positive
-from .exact import LARGEST_TARGET, MOST_ROWS, exact_mean
+from .exact import LARGEST_TARGET, MOST_ROWS, Extent, exact_mean
+from .tables import DATE_REMEDY, check_is_table, check_no_dates
 
 LARGEST_WEIGHT = 1e150
 CLASS_WEIGHT_BITS = 30  # so that a class's weight times a whole number is exact
 
 
-def labels_of(y: Any) -> np.ndarray:
-    if y is None:
-        raise ValueError("fit requires y to be passed, but the target y is None")
+def labels_of(y: Any, name: str = "y") -> np.ndarray:
+    _check_given(y, name)
     labels = column_or_1d(np.asarray(y) if hasattr(y, "__array__") else y, warn=True)
+    check_no_dates(labels, name, f"make them text, with {name}.astype(str)")
     if labels.dtype.kind == "O" and any(_is_missing(value) for value in labels.tolist()):
-        raise ValueError("y holds missing labels; leave those rows out")
+        raise ValueError(f"{name} holds missing labels; leave those rows out")
     if labels.dtype.kind == "O":
-        kinds = {type(value) for value in labels.tolist()}
-        if len(kinds) > 1 and not kinds <= {int, float}:
-            names = ", ".join(sorted(kind.__name__ for kind in kinds))
-            raise ValueError(f"y holds labels of different types ({names}); make them all text, or all numbers")
-        if kinds & {bool, int, float}:
-            labels = np.array(labels.tolist())
-    if labels.dtype.kind in "mM" or labels.dtype == np.longdouble != np.float64:
-        raise ValueError(f"y holds labels of type {labels.dtype}; make them text, with y.astype(str)")
+        labels = _of_one_type(labels, name)
+    if labels.dtype == np.longdouble != np.float64:
+        raise ValueError(f"{name} holds labels of type {labels.dtype}; make them text, with y.astype(str)")
+    if labels.dtype.kind == "f":
+        _check_finite(labels, name)
     check_array(labels, ensure_2d=False, dtype=None, ensure_min_samples=0)
     check_classification_targets(labels)
     return labels
+
+
+def _of_one_type(labels: np.ndarray, name: str) -> np.ndarray:
+    """Labels that are Python objects, as an array of their type."""
+    kinds = {type(value) for value in labels.tolist()}
+    if len(kinds) > 1 and not kinds <= {int, float}:
+        names = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise ValueError(f"{name} holds labels of different types ({names}); make them all text, or all numbers")
+    if not kinds & {bool, int, float}:
+        return labels
+    typed = np.array(labels.tolist())
+    if typed.dtype == object:
+        large = max(labels.tolist(), key=abs)
+        raise ValueError(f"{name} holds the label {large!r:.60}, an integer beyond 64 bits; make the labels text")
+    return typed
 
 
 def _is_missing(label: Any) -> bool:
@@ -43,13 +56,52 @@ def _is_missing(label: Any) -> bool:
         return True
 
 
-def real_targets(y: Any) -> np.ndarray:
-    if y is None:
-        raise ValueError("fit requires y to be passed, but the target y is None")
-    targets = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+def real_targets(y: Any, name: str = "y") -> np.ndarray:
+    _check_given(y, name)
+    targets = _real(y, name, "numbers; a classifier takes labels")
     if np.abs(targets).max() > LARGEST_TARGET:
-        raise ValueError(f"y holds {targets.flat[np.abs(targets).argmax()]}; rescale it to below {LARGEST_TARGET:g}")
+        largest = targets.flat[np.abs(targets).argmax()]
+        raise ValueError(f"{name} holds {largest}; rescale it to below {LARGEST_TARGET:g}")
+    ranges = np.ptp(targets, axis=0)
+    if np.any((ranges > 0) & (ranges < 1 / LARGEST_TARGET)):
+        smallest = np.min(ranges, where=ranges > 0, initial=np.inf)
+        raise ValueError(f"{name} has a range of {smallest:.3g}; rescale it to one above {1 / LARGEST_TARGET:g}")
     return targets
+
+
+def _check_given(y: Any, name: str) -> None:
+    if y is None:
+        raise ValueError(f"fit requires {name} to be passed, but the target {name} is None")
+    if isinstance(y, Iterator):
+        raise TypeError(f"{name} is a {type(y).__name__}, which can be read only once; use list({name})")
+
+
+def _real(given: Any, name: str, wanted: str) -> np.ndarray:
+    """Finite doubles, of one or two dimensions; `wanted` says in the errors what they should have been."""
+    check_no_dates(np.asarray(given, dtype=None if hasattr(given, "dtype") else object), name, DATE_REMEDY)
+    try:
+        values = check_array(given, ensure_2d=False, dtype=np.float64, input_name=name, ensure_all_finite=False)
+    except OverflowError:
+        raise ValueError(f"{name} holds a number beyond the largest float; rescale it") from None
+    except (TypeError, ValueError) as error:
+        text = _first_text(given)
+        if text is None:
+            raise
+        raise ValueError(f"{name} holds text, such as {text!r:.60}; give {wanted}") from error
+    _check_finite(values, name)
+    return values
+
+
+def _first_text(given: Any) -> str | None:
+    return next((value for value in np.asarray(given, dtype=object).ravel().tolist() if isinstance(value, str)), None)
+
+
+def _check_finite(values: np.ndarray, name: str) -> None:
+    """In scikit-learn's words, and where."""
+    if not np.isfinite(values).all():
+        row = int(np.nonzero(~np.isfinite(values))[0][0])
+        what = "NaN" if np.isnan(values[row]).any() else "infinity or a value too large for dtype('float64')"
+        raise ValueError(f"Input {name} contains {what}. The first is in row {row}; leave such rows out.")
 
 
 class Examples(NamedTuple):
@@ -74,7 +126,8 @@ class Examples(NamedTuple):
 
 
 def check_size(X: Any, suffix: str = "") -> None:
-    """Refuse more rows than row numbers can count, before anything is done with them."""
+    """Refuse what is no table, and more rows than row numbers can count, before anything is done with them."""
+    check_is_table(X, f"X{suffix}")
     n_rows = X.shape[0] if getattr(X, "shape", ()) else 0
     if n_rows >= MOST_ROWS:
         raise ValueError(f"X{suffix} has {n_rows} rows; at most {MOST_ROWS - 1} can be learnt from at once")
@@ -82,6 +135,7 @@ def check_size(X: Any, suffix: str = "") -> None:
 
 def examples_of(X: Any, y: np.ndarray, weight: Any, suffix: str = "") -> Examples:
     """Check that X, y and weights fit together; a row of weight zero is the same as no row."""
+    check_size(X, suffix)
     if not hasattr(X, "shape"):
         X = np.asarray(X, dtype=None if hasattr(X, "__array__") else object)
         if X.ndim == 1 and len({np.size(row) for row in X.tolist()}) > 1:
@@ -89,15 +143,15 @@ def examples_of(X: Any, y: np.ndarray, weight: Any, suffix: str = "") -> Example
     n_rows = X.shape[0] if X.shape else 0
     if n_rows == 0:
         raise ValueError(f"X{suffix} has 0 rows (shape={X.shape}) while a minimum of 1 is required")
-    check_size(X, suffix)
     if n_rows != len(y):
         raise ValueError(f"X{suffix} has {n_rows} rows and y{suffix} has {len(y)}; give one target for every row")
     if weight is None:
         return Examples(X, y, None, None)
     name = f"sample_weight{suffix}"
+    if isinstance(weight, str):
+        raise ValueError(f"{name} is {weight!r}, not numbers; for balanced classes give class_weight='balanced'")
     weight = np.asarray(weight)
-    weight = np.full(n_rows, weight) if weight.ndim == 0 else weight
-    weight = check_array(weight, ensure_2d=False, dtype=np.float64, input_name=name)
+    weight = _real(weight if weight.ndim else np.full(n_rows, weight), name, "numbers")
     if weight.shape != (n_rows,):
         raise ValueError(f"{name} has shape {weight.shape}; it must hold one number for each of {n_rows} rows")
     if weight.min() < 0:
@@ -110,6 +164,7 @@ def examples_of(X: Any, y: np.ndarray, weight: Any, suffix: str = "") -> Example
         raise ValueError(
             f"{name} holds {weight[weight > 0].min()}; weights above 0 must be above {1 / LARGEST_WEIGHT:g}"
         )
+    weight = np.where(Extent.of(n_rows, weight).round(weight) > 0, weight, 0.0)  # so small that it cannot count
     kept = None
     if weight.min() == 0:
         kept = weight > 0

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,6 +12,12 @@ from typing import Any
 import numpy as np
 
 from .tables import Coded, Table, Value, as_coded, as_numbers, decode, is_category, listed, open_table
+
+TEXT, MIXED = "text", "text and numbers"
+MANY_UNSEEN = 10  # rows of unseen values, from which on it is hardly by chance
+# What a whole number may be that is a category. Larger ones can be chosen to have all the same hash: a set of them
+# would take quadratic time, so no model file may hold any.
+INTEGERS = range(-(2**63), 2**64)
 
 
 @dataclass(frozen=True)
@@ -124,7 +131,10 @@ def to_matrix(X: Any, schema: FrameSchema, *, allow_extra: bool = False, owner: 
         label = table.label(j)
         column = table.read(j, label)
         if feature in schema.categories:
-            matrix[:, feature] = _numbered(as_coded(column, label), schema.level_of[feature])
+            coded, level_of = as_coded(column, label), schema.level_of[feature]
+            matrix[:, feature] = _numbered(coded, level_of)
+            if coded.values and level_of and not any(value in level_of for value in coded.values):
+                _tell_unseen(coded, level_of, label, owner)
         else:
             matrix[:, feature] = as_numbers(column, label, remedy)
     return matrix
@@ -137,6 +147,30 @@ def _real(matrix: np.ndarray) -> np.ndarray:
 def _numbered(column: Coded, level_of: dict[Value, int]) -> np.ndarray:
     """The number of each row's level, -1 for one that training has not seen."""
     return decode([level_of.get(value, -1) for value in column.values], column.codes)
+
+
+def _tell_unseen(column: Coded, level_of: Mapping[Value, int], label: str, owner: str) -> None:
+    """Refuse a column whose values can never be those of training; warn where there are many, and none is known."""
+    found, known, example = kind_of(column.values), kind_of(level_of), next(iter(level_of))
+    if MIXED not in (found, known) and (found == TEXT) != (known == TEXT):
+        raise ValueError(
+            f"{label} holds {found}, such as {column.values[0]!r}, but {owner} was trained on {known} there, such as "
+            f"{example!r}; convert it"
+        )
+    if np.count_nonzero(column.codes >= 0) >= MANY_UNSEEN:
+        warnings.warn(
+            f"{label} holds no value that {owner} was trained on: it holds {found}, and training had {known}, such as "
+            f"{example!r}",
+            stacklevel=5,
+        )
+
+
+def kind_of(values: Iterable[Value]) -> str:
+    """What the values of a category are, in words."""
+    types = {type(value) for value in values}
+    if str in types:
+        return TEXT if types == {str} else MIXED
+    return "true and false" if types == {bool} else "numbers"
 
 
 def _levels(column: Coded, weight: np.ndarray | None, min_count: float, label: str) -> list[list[Value]]:
@@ -152,6 +186,9 @@ def _levels(column: Coded, weight: np.ndarray | None, min_count: float, label: s
     for infinity in (math.inf, -math.inf):
         if infinity in size_of:
             raise ValueError(f"{label} is a category, and {infinity} cannot be a level of one")
+    for value in size_of:
+        if type(value) is int and value not in INTEGERS:
+            raise ValueError(f"{label} is a category, and {value!r:.60} is an integer beyond 64 bits; make it text")
     levels = sorted(size_of, key=lambda value: (isinstance(value, str), value))
     rare = [value for value in levels if size_of[value] < min_count]
     if len(rare) < 2:

@@ -11,7 +11,7 @@ import datetime
 import math
 import numbers
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, NamedTuple, TypeAlias
@@ -77,7 +77,23 @@ def _plain(value: Any, label: str) -> Value | None:
     raise TypeError(f"{label} holds {value!r}: the X argument must be all strings and numbers; convert it")
 
 
-_DATE = "{} holds a date or time, {!r}: convert it to numbers, such as days"
+DATE_REMEDY = "convert it to numbers, such as days"
+_DATE = "{} holds a date or time, {!r}: " + DATE_REMEDY
+
+
+def check_no_dates(values: np.ndarray, label: str, remedy: str) -> None:
+    """Refuse dates and times, as in a column."""
+    if values.dtype.kind == "O":
+        dates = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
+        found = [value for value in values.ravel().tolist() if isinstance(value, dates) or _is_period(value)]
+    else:
+        found = list(values.ravel()[:1]) if values.dtype.kind in "mM" else []
+    if found:
+        raise TypeError(f"{label} holds a date or time, {found[0]!r}: {remedy}")
+
+
+def _is_period(value: Any) -> bool:
+    return type(value).__name__ == "Period"  # of pandas
 
 
 def decode(values: Sequence[float], codes: np.ndarray) -> np.ndarray:
@@ -90,7 +106,11 @@ def as_numbers(column: Column, label: str, remedy: str) -> np.ndarray:
     for value in column.values:
         if isinstance(value, str):
             raise ValueError(f"{label} holds text, such as {value!r}; {remedy}")
-    return decode([float(value) for value in column.values], column.codes)
+    try:
+        return decode([float(value) for value in column.values], column.codes)
+    except OverflowError:
+        large = max((value for value in column.values if isinstance(value, int)), key=abs)
+        raise ValueError(f"{label} holds an integer beyond the largest float, {large!r:.60}; rescale it") from None
 
 
 def as_coded(column: Column, label: str) -> Coded:
@@ -125,12 +145,24 @@ class Table:
         return str(j) if self.names is None else repr(self.names[j])
 
 
-def open_table(X: Any) -> Table:
-    kind = type(X)  # not X itself, where pandas has an attribute for each column
+def check_is_table(X: Any, name: str = "X") -> None:
+    """Refuse what is no table, and tell how to make one of it."""
+    kind = type(X)
     if hasattr(kind, "toarray"):
-        raise TypeError("Sparse input is not supported; use X.toarray()")
+        raise TypeError(f"Sparse input is not supported; use {name}.toarray()")
     if hasattr(kind, "collect") or hasattr(kind, "npartitions"):
-        raise TypeError(f"X is a lazy {kind.__name__}; use X.collect() or X.compute()")
+        raise TypeError(f"{name} is a lazy {kind.__name__}; use {name}.collect() or {name}.compute()")
+    if isinstance(X, Iterator):
+        raise TypeError(f"{name} is a {kind.__name__}, which can be read only once; use list({name})")
+    if isinstance(X, Mapping):
+        raise ValueError(f"{name} is a {kind.__name__}; make a frame of it, such as pandas.DataFrame({name})")
+    if X is None or isinstance(X, str | bytes | Set | numbers.Number):
+        raise ValueError(f"{name} is {X!r:.60}, and no table; give an array, a list of rows or a frame")
+
+
+def open_table(X: Any) -> Table:
+    check_is_table(X)
+    kind = type(X)  # not X itself, where pandas has an attribute for each column
     if hasattr(kind, "iloc") and hasattr(kind, "columns"):
         table = _pandas_table(X)
     elif hasattr(kind, "get_columns"):
@@ -148,7 +180,10 @@ def open_table(X: Any) -> Table:
 def _array_table(X: Any) -> Table:
     array = _array(X)
     if array.ndim > 2:
-        raise ValueError(f"Expected 2D array, got {array.ndim}D array instead (shape={array.shape}).")
+        raise ValueError(
+            f"Expected 2D array, got {array.ndim}D array instead (shape={array.shape}); give rows and columns, such as "
+            "X.reshape(len(X), -1)"
+        )
     if array.ndim < 2:
         raise ValueError(
             f"Expected 2D array, got {'1D' if array.ndim else 'scalar'} array instead ({type(X).__name__}). "
@@ -197,6 +232,8 @@ def _pandas_column(series: Any, label: str) -> Column:
     dtype = series.dtype
     if hasattr(dtype, "pyarrow_dtype"):
         return _arrow_column(series.array.__arrow_array__(), label)
+    if dtype.kind in "iu" and series.hasnans and _are_large(series.min(), series.max()):
+        return _code_list(series.tolist(), label)
     if dtype.kind in "iuf":
         options = {} if isinstance(dtype, np.dtype) else {"dtype": np.float64, "na_value": np.nan}
         return np.asarray(series.to_numpy(**options))
@@ -207,12 +244,19 @@ def _pandas_column(series: Any, label: str) -> Column:
     return _coded(codes, values.tolist(), label, is_category=dtype != np.object_)
 
 
+def _are_large(least: Any, most: Any) -> bool:
+    """Whether integers would not stay different as floats, which they become beside missing values."""
+    return least is not None and (int(least) < -(2**53) or int(most) > 2**53)
+
+
 def _polars_table(X: Any) -> Table:
     return Table(X.shape, _string_names(X.columns), lambda j, label: _polars_column(X.to_series(j), label))
 
 
 def _polars_column(series: Any, label: str) -> Column:
     dtype = series.dtype
+    if dtype.is_integer() and series.null_count() and _are_large(series.min(), series.max()):
+        return _code_list(series.to_list(), label)
     if dtype.is_numeric():
         in_numpy = not dtype.is_decimal() and "128" not in str(dtype)
         return np.asarray((series if in_numpy else series.cast(float)).to_numpy())
@@ -227,6 +271,10 @@ def _arrow_column(column: Any, label: str) -> Column:
     kind = str(column.type)
     if kind.startswith(("decimal", "null")):
         column, kind = column.cast("float64"), "double"
+    if kind.startswith(("int", "uint")) and column.null_count:
+        stored = _arrow_stored(_one_chunk(column), kind)  # where a value is missing, any number
+        if _are_large(stored.min(), stored.max()):
+            return _code_list(column.to_pylist(), label)
     if kind.startswith(("int", "uint", "halffloat", "float", "double")):
         return _arrow_numbers(_one_chunk(column), _ARROW_FLOATS.get(kind, kind), math.nan)
     try:
@@ -247,10 +295,14 @@ _ARROW_FLOATS = {"halffloat": "float16", "float": "float32", "double": "float64"
 
 def _arrow_numbers(array: Any, dtype: str, missing: float) -> np.ndarray:
     """Do what array.to_numpy does, which imports pandas if it is installed."""
-    numbers = np.frombuffer(array.buffers()[1], dtype=dtype)[array.offset : array.offset + len(array)]
+    numbers = _arrow_stored(array, dtype)
     if array.null_count == 0:
         return numbers
     return np.where(_arrow_numbers(array.is_null().cast("uint8"), "bool", 0), missing, numbers)
+
+
+def _arrow_stored(array: Any, dtype: str) -> np.ndarray:
+    return np.frombuffer(array.buffers()[1], dtype=dtype)[array.offset : array.offset + len(array)]
 
 
 def _string_names(columns: Iterable[Any]) -> tuple[str, ...] | None:

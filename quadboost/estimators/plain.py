@@ -19,10 +19,11 @@ from .._version import __version__
 from ..boosting.result import Boosted
 from ..boosting.schedule import Schedule
 from ..choosing.plots import plot_strengths
-from ..common.checks import at_least, positive
+from ..common.checks import at_least, functions, positive
 from ..common.progress import Callback, news_of, steps_of
 from ..common.threads import resolve_threads
 from ..data.examples import has_validation
+from ..data.tables import listed
 from ..fitting.problem import Problem, Reading, Rows
 from ..fitting.training import Measured, Options, Trained, Warm, train
 from ..model.ensemble import Ensemble
@@ -159,9 +160,9 @@ class _QuadBoost(BaseEstimator):
             raise ValueError(f"this model predicts {found}, and {cls.__name__} {wanted}; use the other estimator")
         estimator = cls(**parameters)
         estimator._take_over(ensemble)
-        importance = ensemble.info.get("feature_importances")
+        importance = ensemble.feature_importances
         if importance is not None:
-            estimator.feature_importances_ = np.array(importance)
+            estimator.feature_importances_ = importance
         return estimator
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -204,6 +205,7 @@ class _QuadBoost(BaseEstimator):
         if fraction is not None and positive("validation_fraction", fraction) >= 1:
             raise ValueError(f"validation_fraction={fraction!r} must lie between 0 and 1")
         at_least("min_category_count", self.min_category_count, 1)
+        functions("callbacks", self.callbacks)
         names = Schedule.__dataclass_fields__.keys() - {"callback"}
         schedule = Schedule(**{name: given[name] for name in names})
         names = Options.__dataclass_fields__.keys() - {"schedule", "n_threads"}
@@ -290,6 +292,12 @@ class _QuadBoost(BaseEstimator):
         warm: _Warm | None = getattr(self, "_warm", None) if self.warm_start else None
         if warm is None:
             return None
+        columns, before = problem.schema, self.ensemble_
+        if (columns.n_features, columns.feature_names) != (before.n_features, before.feature_names):
+            raise ValueError(
+                f"warm_start goes on from a fit to {_columns(before)}, but X now has {_columns(columns)}; "
+                "give the same data, or set warm_start=False"
+            )
         shape = problem.rows.y.shape
         if warm.shape != shape:
             raise ValueError(
@@ -510,6 +518,11 @@ def _split(problem: Problem, fraction: float, random_state: Any) -> np.ndarray:
     held_out = np.zeros(m, dtype=bool)
     held_out[train_test_split(np.arange(m), test_size=fraction, stratify=strata, random_state=random_state)[1]] = True
     return held_out
+
+
+def _columns(known: Any) -> str:
+    """The columns of a schema or ensemble, for an error."""
+    return f"{known.n_features} columns" + ("" if known.feature_names is None else f", {listed(known.feature_names)}")
 
 
 def _plain(value: Any) -> Any:

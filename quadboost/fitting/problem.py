@@ -25,7 +25,7 @@ from ..data.examples import (
 from ..data.schema import FrameSchema, read_table, to_matrix
 from ..model.ensemble import Ensemble
 from ..voters.columns import Voters
-from ..voters.thresholds import candidate_voters
+from ..voters.thresholds import InfiniteValue, candidate_voters
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class Problem:
         """Further rows of the same kind, such as those for validation; `suffix` is for the errors."""
         check_size(X, suffix)
         if self.classes is None:
-            given = examples_of(X, real_targets(y), sample_weight, suffix)
+            given = examples_of(X, real_targets(y, f"y{suffix}"), sample_weight, suffix)
             targets, weight = given.y.reshape(len(given.y), -1), given.weight
             if targets.shape[1] != self.rows.y.shape[1]:
                 raise ValueError(
@@ -121,7 +121,7 @@ class Problem:
                 )
             targets = targets / self.target_scale
         else:
-            given = examples_of(X, labels_of(y), sample_weight, suffix)
+            given = examples_of(X, labels_of(y, f"y{suffix}"), sample_weight, suffix)
             position = positions_of(given.y, self.classes)
             targets, weight = one_vs_rest(position, self.classes), times(given.weight, self.class_weight, position)
         matrix = to_matrix(given.X, self.schema, owner=reading.owner)
@@ -134,9 +134,14 @@ class Problem:
 
     def voters(self, rows: Rows, thresholds: int | str, spacing: str, n_threads: int) -> Voters:
         """The candidate voters by some of the rows."""
-        return candidate_voters(
-            rows.X, rows.weight, thresholds=thresholds, spacing=spacing, n_levels=self.n_levels, n_threads=n_threads
-        )
+        names = self.schema.feature_names
+        try:
+            return candidate_voters(
+                rows.X, rows.weight, thresholds=thresholds, spacing=spacing, n_levels=self.n_levels, n_threads=n_threads
+            )
+        except InfiniteValue as wrong:
+            name = None if names is None else names[wrong.feature]
+            raise InfiniteValue(wrong.feature, wrong.value, name) from None
 
     def ensemble(self, voters: Voters, boosted: Sequence[Boosted], info: Mapping[str, Any] | None = None) -> Ensemble:
         """The model: voters with a weight, one run per output, in the units of the targets."""

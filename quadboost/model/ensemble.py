@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -14,15 +15,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..common.threads import resolve_threads
-from ..data.schema import FrameSchema, to_matrix
+from ..data.schema import TEXT, FrameSchema, kind_of, to_matrix
 from ..kernels.bins import StepFunctions
 from ..voters.bins import bin_index, starts
 from ..voters.checking import check_voters
 from ..voters.columns import MISSING, Intervals
 
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
-LARGEST = np.finfo(np.float64).max
+LARGEST = sys.float_info.max  # no numpy number: comparing that with a very large int overflows
 DERIVED = ("_shapes", "_steps", "_steps_of_values")
+MOST_CELLS = 1 << 22  # of a table of values of categories and outputs; a larger one would take too much memory
 CELLS_FOR_THREADS = 200_000  # rows times step functions, below which a second thread costs more than it brings
 
 
@@ -149,6 +151,16 @@ class Ensemble:
     def n_outputs(self) -> int:
         return 1 if self.weight.ndim == 1 else self.weight.shape[1]
 
+    @property
+    def feature_importances(self) -> np.ndarray | None:
+        """Those that the fit left in `info`; None if there are none, or what stands there cannot be any."""
+        known: Any = self.info.get("feature_importances")
+        if not isinstance(known, list) or len(known) != self.n_features:
+            return None
+        if not all(type(value) in (int, float) and abs(value) <= LARGEST for value in known):
+            return None
+        return np.array(known, dtype=np.float64)
+
     def __repr__(self) -> str:
         what = "regression" if self.classes is None else f"{len(self.classes)} classes"
         return f"<Ensemble: {len(self.feature)} voters on {self.n_features} features, {what}>"
@@ -197,10 +209,12 @@ class Ensemble:
             if self.weight.ndim == 1:
                 values = values[:, 0]
             levels = self.categories.get(feature)
-            if levels is None:
-                shapes.append(ShapeFunction(feature, cuts, None, values[:-1], values[-1]))
+            if levels is not None:
+                row = np.zeros(len(levels) + 1, np.intp)  # of a level without a voter: as one never seen
+                row[cuts.astype(np.intp)] = np.arange(1, len(cuts) + 1)
+                shapes.append(ShapeFunction(feature, np.empty(0), levels, values[row], values[-1]))
             else:
-                shapes.append(ShapeFunction(feature, np.empty(0), levels, np.roll(values[:-1], -1, 0), values[-1]))
+                shapes.append(ShapeFunction(feature, cuts, None, values[:-1], values[-1]))
         return shapes
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -242,25 +256,45 @@ class Ensemble:
     @cached_property
     def _steps(self) -> StepFunctions:
         """Of level numbers, where a feature is categorical."""
-        return self._step_functions(self._shapes)
-
-    @cached_property
-    def _steps_of_values(self) -> StepFunctions | None:
-        """Of the values themselves; None if a level has a value that cannot be told from infinity."""
-        if not self.categories:
-            return self._steps
         shapes = []
         for feature, cuts, values in self._shapes:
             if feature in self.categories:
-                level_of = {
-                    value: n for value, n in self.schema.level_of[feature].items() if not isinstance(value, str)
-                }
-                if any(abs(value) >= LARGEST for value in level_of):
+                cuts, row = around_levels(cuts)
+                values = values[row]
+            shapes.append((feature, cuts, values))
+        return self._step_functions(shapes)
+
+    @cached_property
+    def _steps_of_values(self) -> StepFunctions | None:
+        """Of the values themselves; None if one cannot be told from infinity, or if they would take much memory.
+
+        None also if a feature has levels of text alone: then numbers are wrong there, and to be refused.
+        """
+        if not self.categories:
+            return self._steps
+        if any(kind_of(level_of) == TEXT for level_of in self.schema.level_of.values() if level_of):
+            return None
+        shapes, n_cells = [], 0
+        for feature, cuts, values in self._shapes:
+            if feature in self.categories:
+                level_of = self._values_of_levels(feature, cuts)
+                n_cells += 2 * len(level_of) * self.n_outputs
+                if n_cells > MOST_CELLS or any(abs(value) >= LARGEST for value in level_of):
                     return None
                 cuts, level = cut_out(level_of)
                 values = values[np.append(level + 1, -1)]
             shapes.append((feature, cuts, values))
         return self._step_functions(shapes)
+
+    def _values_of_levels(self, feature: int, levels: np.ndarray) -> dict[float, int]:
+        """The numbers that some levels stand for, and which of those levels each belongs to."""
+        own = self.categories[feature]
+        return {
+            value: n
+            for n, level in enumerate(levels.astype(np.intp).tolist())
+            for value in own[level]
+            if not isinstance(value, str)
+        }
 
     def _step_functions(self, shapes: Sequence[tuple[int, np.ndarray, np.ndarray]]) -> StepFunctions:
         features, cuts, values = zip(*shapes, strict=True) if shapes else ((), (), ())
@@ -274,7 +308,10 @@ class Ensemble:
 
     @cached_property
     def _shapes(self) -> list[tuple[int, np.ndarray, np.ndarray]]:
-        """Each feature with a voter, its cuts, and its values: a row per bin, then one for missing."""
+        """Each feature with a voter, its cuts, and its values: a row per bin, then one for missing.
+
+        Where levels are the cuts, those with a voter: any other is worth as much as one never seen, the first row.
+        """
         weight = self.weight.reshape(len(self.feature), self.n_outputs)
         order = np.argsort(self.feature, kind="stable")
         features, first = np.unique(self.feature[order], return_index=True)
@@ -283,10 +320,6 @@ class Ensemble:
             n_missing = int(np.count_nonzero(self.kind[own] == MISSING))
             own = own[np.lexsort((self.threshold[own], self.kind[own]))]  # "is missing" last
             cuts, at_cuts = self.threshold[own[: len(own) - n_missing]], weight[own]
-            if feature in self.categories:
-                level, n_levels = cuts.astype(np.intp), len(self.categories[feature])
-                cuts, at_cuts = np.arange(0.0, n_levels) - 0.5, np.zeros((n_levels + n_missing, self.n_outputs))
-                at_cuts[level], at_cuts[n_levels:] = weight[own[: len(level)]], weight[own[len(level) :]]
             columns.append((feature, cuts, at_cuts))
         n_cuts = np.array([len(cuts) for _, cuts, _ in columns], dtype=np.int64)
         n_voters = np.array([len(at_cuts) for _, _, at_cuts in columns], dtype=np.int64)
@@ -305,6 +338,17 @@ class Ensemble:
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         self._lock()
+
+
+def around_levels(levels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Cuts before and after some of the levels, ascending numbers, and for each bin the row of values it has.
+
+    The rows are those of a level without a voter, of the levels, and of a missing value.
+    """
+    cuts = np.unique(np.concatenate([levels - 0.5, levels + 0.5]))
+    after = np.searchsorted(levels, cuts)
+    has_voter = np.append(levels, -1.0)[after] == cuts + 0.5
+    return cuts, np.concatenate([[0], np.where(has_voter, after + 1, 0), [-1]])
 
 
 def cut_out(level_of: Mapping[float, int]) -> tuple[np.ndarray, np.ndarray]:

@@ -11,6 +11,7 @@ import os
 import stat
 import struct
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from .._version import __version__
 from .hdf5 import Dataset, structure
 from .record import ModelFileError, ModelRecord, from_parts, to_parts
-from .whole_file import whole_file
+from .whole_file import whole_files
 
 __all__ = ["ModelFileError", "ModelRecord", "read_model", "write_model"]
 
@@ -35,7 +36,9 @@ _HEAD = struct.Struct("<16sQQ32s32sQQQ")
 _DIGEST = slice(32, 64)
 
 
-def write_model(path: str | os.PathLike[str], record: ModelRecord) -> str:
+def write_model(
+    path: str | os.PathLike[str], record: ModelRecord, beside: Mapping[str, bytes] = MappingProxyType({})
+) -> str:
     """Write a model. Whatever happens meanwhile, `path` holds the old file or the new one, whole.
 
     Parameters
@@ -43,6 +46,8 @@ def write_model(path: str | os.PathLike[str], record: ModelRecord) -> str:
     path : str or path-like
         A file that exists is replaced and its permissions are kept; a symbolic link is followed.
     record : ModelRecord
+    beside : dict from path to content, optional
+        Files to be written too: all of them appear, or none.
 
     Returns
     -------
@@ -61,7 +66,7 @@ def write_model(path: str | os.PathLike[str], record: ModelRecord) -> str:
         arrays, metadata = to_parts(record)
         data = _pack(arrays, metadata, __version__)
         from_parts(*_unpack(data))  # what could not be read is not written
-        _replace(os.path.realpath(path), data, arrays)
+        _replace(path, data, arrays, beside)
     except ModelFileError as error:
         raise ModelFileError(f"cannot save the model to {path}: {error}") from None
     return hashlib.sha256(data).hexdigest()
@@ -196,7 +201,7 @@ def _read(path: str) -> bytes:
         return file.read(size)
 
 
-def _replace(path: str, data: bytes, arrays: Mapping[str, NDArray[Any]]) -> None:
+def _replace(path: str, data: bytes, arrays: Mapping[str, NDArray[Any]], beside: Mapping[str, bytes]) -> None:
     """Make `data` the content of the file, on the disk on return; after an error it is as it was."""
 
     def verify(temporary: str) -> None:
@@ -206,8 +211,9 @@ def _replace(path: str, data: bytes, arrays: Mapping[str, NDArray[Any]]) -> None
 
     with contextlib.suppress(FileNotFoundError):
         _check_regular(os.stat(path).st_mode)
-    with whole_file(path, verify) as file:
-        file.write(data)
+    with whole_files({path: verify, **dict.fromkeys(beside)}) as files:
+        for file, content in zip(files, (data, *beside.values()), strict=True):
+            file.write(content)
 
 
 def _libhdf5_agrees(path: str, arrays: Mapping[str, NDArray[Any]]) -> bool:

@@ -11,9 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..data.schema import INTEGERS
 from ..voters.checking import check_voters
 
 MAX_INFO_DEPTH = 32
+# A small file must not take much memory: a parsed item of JSON takes up to 300 bytes, and every label in an array of
+# text takes as much as the longest.
+MAX_ITEMS = 2**21
+MAX_LABEL_BYTES = 2**24
 
 _METADATA_KEYS = {"n_features", "one_output", "classes", "feature_names", "categories", "info"}
 _LABEL_TYPES: dict[str, type] = {  # by dtype of the labels: the type that a label has in JSON
@@ -151,6 +156,9 @@ def _parse(text: bytes) -> dict[str, Any]:
             raise ValueError("an object has a key twice")
         return found
 
+    n_items = sum(map(text.count, (b",", b"[", b"{")))  # those within strings too: a few too many do no harm
+    if n_items > MAX_ITEMS:
+        raise ModelFileError(f"the metadata has {n_items} commas and opening brackets, at most {MAX_ITEMS} are read")
     try:
         metadata = json.loads(text.decode("utf-8"), object_pairs_hook=distinct)
     except (ValueError, RecursionError) as error:
@@ -172,6 +180,11 @@ def _checked_classes(classes: Any, n_outputs: int) -> NDArray[Any] | None:
     for value in values:
         if type(value) is not _LABEL_TYPES[dtype] or not _is_scalar(value):
             raise ModelFileError(f"the class {value!r:.60} is not a finite {_LABEL_TYPES[dtype].__name__}")
+    if dtype == "str" and (n_bytes := 4 * len(values) * max(map(len, values))) > MAX_LABEL_BYTES:
+        raise ModelFileError(
+            f"the classes take {n_bytes} bytes as an array as wide as the longest of them, at most {MAX_LABEL_BYTES} "
+            "are allowed; shorten it, or give labels as objects: y.astype(object)"
+        )
     try:
         with np.errstate(over="raise"):
             labels = np.array(values, dtype=dtype)
@@ -213,6 +226,10 @@ def _checked_categories(categories: Any, n_features: int) -> dict[int, list[list
         for value in values:
             if not _is_scalar(value):
                 raise ModelFileError(f"a category of feature {feature} is {value!r:.60}: not a number or string")
+            if type(value) is int and value not in INTEGERS:
+                raise ModelFileError(
+                    f"a category of feature {feature} is {value!r:.60}: an integer beyond 64 bits; make it text"
+                )
         if len(set(values)) != len(values):  # 1, 1.0 and True are one: a value is looked up by equality
             raise ModelFileError(f"feature {feature} has the same category twice")
         checked[feature] = levels
@@ -223,13 +240,15 @@ def _is_scalar(value: object) -> bool:
     return type(value) in (str, bool, int) or (type(value) is float and math.isfinite(value))
 
 
-def _wrong_in(value: Any, depth: int) -> str:
+def _wrong_in(value: dict[str, Any] | list[Any], depth: int) -> str:
     """The way to the first value that is not finite or lies too deep, and what is wrong; else ""."""
-    if type(value) not in (dict, list):
-        return "" if value is None or _is_scalar(value) else f" is {value}, not a finite number"
     if depth == 0:
         return f" is nested more than {MAX_INFO_DEPTH} deep"
     for key, item in value.items() if type(value) is dict else enumerate(value):
-        if wrong := _wrong_in(item, depth - 1):
+        if type(item) in (dict, list):
+            wrong = _wrong_in(item, depth - 1)
+        else:
+            wrong = "" if item is None or _is_scalar(item) else f" is {item}, not a finite number"
+        if wrong:
             return f"[{key!r:.60}]{wrong}"
     return ""

@@ -93,6 +93,15 @@ def auto_thresholds(n_features: int) -> int:
     return min(most, max(least, AUTO_VOTERS // max(1, n_features)))
 
 
+class InfiniteValue(ValueError):
+    """A feature holds infinity; `name` is its own name, if it has one."""
+
+    def __init__(self, feature: int, value: float, name: str | None = None) -> None:
+        who = f"feature {feature}" if name is None else f"Column {name!r}"
+        super().__init__(f"{who} holds {value}; {INFINITE_REMEDY}")
+        self.feature, self.value = feature, value
+
+
 class _Scratch(NamedTuple):
     columns: np.ndarray
     before: np.ndarray
@@ -136,7 +145,7 @@ def _cuts_of_feature(
         return (np.arange(n_levels) - 0.5 if n_levels > 1 else np.empty(0)), missing
     values = values[:n_present]
     if np.isinf(values[0]) or np.isinf(values[-1]):
-        raise ValueError(f"feature {f} holds {values[-1] if np.isinf(values[-1]) else values[0]}; {INFINITE_REMEDY}")
+        raise InfiniteValue(f, float(values[-1] if np.isinf(values[-1]) else values[0]))
     if spacing == "uniform" and thresholds != "all":
         return _uniform_cuts(values[0], values[-1], int(thresholds)), missing
     n_distinct = distinct_runs(values, before)
@@ -157,7 +166,8 @@ def _uniform_cuts(low: float, high: float, k: int) -> np.ndarray:
         return np.empty(0)
     share = np.arange(1, k + 1) / (k + 1)
     # Not low + share * (high - low), which overflows for the widest range.
-    return np.clip(float(low) * (1.0 - share) + float(high) * share, low, np.nextafter(float(high), low))
+    cuts = np.clip(float(low) * (1.0 - share) + float(high) * share, low, np.nextafter(float(high), low))
+    return np.unique(cuts + 0.0)  # fewer where there are fewer doubles between; minus zero is zero
 
 
 def _midpoints(low: np.ndarray, high: np.ndarray) -> np.ndarray:

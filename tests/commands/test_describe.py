@@ -19,11 +19,14 @@ def test_describe_tells_what_a_model_is(model, run):
         assert re.search(rf"^  {pattern}", out, re.MULTILINE), pattern
 
 
-def test_describe_believes_nothing(run, tmp_path):
+@pytest.mark.parametrize("importances", ["none", {"a": 1}, [10**400, 1], [[1], [2, 3]]])
+def test_describe_believes_nothing(importances, run, tmp_path):
     ensemble = quadboost.Ensemble(
         np.array([0, 1]), np.array([0.5, 1.5]), np.array([1.0, -3.0]), 0.0, n_features=2,
         feature_names=["plain", "\x1b[2Jclear"],
-        info={"feature_importances": "none", "parameters": [1], "outputs": {"a": {"b": None}}, "\x07": "bell\x07\n"},
+        info={
+            "feature_importances": importances, "parameters": [1], "outputs": {"a": {"b": None}}, "\x07": "bell\x07\n",
+        },
     )  # fmt: skip
     ensemble.save(tmp_path / "m.h5")
     out = run("predict", "m.h5", "--describe").ok()

@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import termios
+import warnings
 
 import pytest
 from command_line import Done, environment, finish, read_csv, start
@@ -134,7 +135,7 @@ def test_examples_of_the_help_are_valid(name, run):
     examples = re.search(r"examples:\n(.*?)\n\n", out, re.DOTALL)[1].replace("\\\n", " ").splitlines()
     assert len(examples) > 3
     for line in examples:
-        words = line.split("|")[0].split()
+        words = re.split("[|<]", line)[0].split()
         assert words[0] == f"quadboost-{name}"
         {"train": train_parser, "predict": predict_parser}[name]().parse_args(words[1:])
 
@@ -171,3 +172,46 @@ def test_without_pyarrow_the_remedy_is_named(model, tmp_path):
     assert run("predict", "model.h5", "people.csv").refused() == remedy
     assert run("train", "--example", "iris", "-o", "m.h5", "--cv", "0").ok()
     assert run("predict", "m.h5", "--describe").ok()
+
+
+def test_a_warning_is_told_once_as_a_line(run):
+    arguments = ["--example", "iris", "-o", "m.h5", "--reg-lambda", "theory", "--max-rounds", 5]
+    done = run("train", *arguments)  # of three classes, each with its own lambda
+    lines = done.err.splitlines()
+    assert done.status == 0
+    assert len(lines) == len(set(lines)) > 0
+    assert all(line.startswith("quadboost-train: warning: --reg-lambda 'theory' is ") for line in lines)
+    assert run("train", *arguments, "--quiet").ok() == ""
+
+
+def test_a_warning_of_another_package_is_not_told(run, monkeypatch):
+    from quadboost.commands import train
+
+    def warn(*_):
+        warnings.warn_explicit("old", DeprecationWarning, "numpy/core.py", 1, module="numpy.core")
+        for _ in range(3):
+            warnings.warn("max_rounds=3 is little", stacklevel=1)
+        raise ValueError("enough")
+
+    monkeypatch.setattr(train, "_options", warn)
+    done = run("train", "--example", "iris", "-o", "m.h5")
+    assert done.status == 2
+    assert done.err == "quadboost-train: enough\n"
+
+
+def test_figures_can_go_to_the_standard_output_alone(run):
+    out = run("train", "--example", "iris", "-o", "m.h5", "--max-rounds", 5, "--json", "-").ok()
+    assert json.loads(out)["model"] == "m.h5"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--example", "iris", "-o", "-"], "--output -: a model is written to a file; name one"),
+        (["-", "--target", "y", "--validation", "-", "-o", "m.h5"], "the table and --validation are both -"),
+        (["-", "--target", "y", "-o", "m.h5", "--delimiter", "xy"], "--delimiter 'xy' must be a single ASCII"),
+        (["-", "--target", "y", "-o", "m.h5", "--encoding", "xy"], "--encoding 'xy' is not known"),
+    ],
+)
+def test_what_cannot_come_from_or_go_to_a_stream_is_refused(arguments, message, run):
+    assert message in run("train", *arguments).refused()

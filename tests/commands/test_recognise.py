@@ -5,9 +5,9 @@ pa = pytest.importorskip("pyarrow")
 
 from quadboost.commands.recognise import (  # noqa: E402
     BOOL,
-    MISSING,
     NUMBER,
     TEXT,
+    WHOLE,
     convert,
     is_category,
     kind_of_levels,
@@ -15,6 +15,9 @@ from quadboost.commands.recognise import (  # noqa: E402
     to_arrow,
     whole_numbers,
 )
+from quadboost.commands.text_format import MISSING, TextFormat  # noqa: E402
+
+FORMAT = TextFormat()
 
 
 def texts(*values):
@@ -22,7 +25,7 @@ def texts(*values):
 
 
 def found(*values, **more):
-    kind, column = recognise(texts(*values), "it", from_text=True, remedy="drop it", **more)
+    kind, column = recognise(texts(*values), "it", text=FORMAT, remedy="drop it", **more)
     return kind, column.to_pylist()
 
 
@@ -33,7 +36,6 @@ def found(*values, **more):
         (["1", "-2.5", "+3", ".5", "4.", "1e3", "-2E-2"], [1.0, -2.5, 3.0, 0.5, 4.0, 1000.0, -0.02]),
         (["1", "", "NA", "NaN", "null", "?", "None", " "], [1.0] + [None] * 7),
         ([" 1", "2 ", ""], [1.0, 2.0, None]),
-        (["inf", "-Infinity", ""], [np.inf, -np.inf, None]),
         (["", "", ""], [None] * 3),
         (["0", "1"], [0.0, 1.0]),
     ],
@@ -72,7 +74,7 @@ def test_the_rest_is_text(values, expected):
     assert found(*values) == (TEXT, expected)
 
 
-@pytest.mark.parametrize("word", MISSING)
+@pytest.mark.parametrize("word", ["", *MISSING])
 def test_every_word_for_missing_is_known_in_every_kind_of_column(word):
     for other, kind in [("1", NUMBER), ("true", BOOL), ("word", TEXT)]:
         assert found(other, word)[0] == kind
@@ -106,13 +108,13 @@ def test_dates_are_refused_unless_they_are_declared_categories(date):
 @pytest.mark.parametrize("type_", [pa.date32(), pa.timestamp("us"), pa.duration("s"), pa.time32("s")])
 def test_columns_of_a_date_type_are_refused(type_):
     with pytest.raises(ValueError, match=r"Column 'it' holds dates or times of type .*; drop it"):
-        recognise(pa.chunked_array([pa.array([1], type_)]), "it", from_text=False, remedy="drop it")
+        recognise(pa.chunked_array([pa.array([1], type_)]), "it", text=None, remedy="drop it")
 
 
 @pytest.mark.parametrize("values", [[[1]], [{"a": 1}], [b"bytes"]])
 def test_columns_of_a_type_that_is_no_feature_are_refused(values):
     with pytest.raises(ValueError, match="Column 'it' holds values of type"):
-        recognise(pa.chunked_array([values]), "it", from_text=False, remedy="drop it")
+        recognise(pa.chunked_array([values]), "it", text=None, remedy="drop it")
 
 
 @pytest.mark.parametrize(
@@ -131,7 +133,7 @@ def test_columns_of_a_type_that_is_no_feature_are_refused(values):
 )
 def test_types_are_taken_at_their_word(values, kind, category):
     column = pa.chunked_array([values])
-    assert recognise(column, "it", from_text=False, remedy="")[0] == kind
+    assert recognise(column, "it", text=None, remedy="")[0] == kind
     assert is_category(column) == category
 
 
@@ -145,37 +147,99 @@ def test_types_are_taken_at_their_word(values, kind, category):
     ],
 )
 def test_text_becomes_what_is_wanted(values, kind, expected):
-    assert convert(texts(*values), kind, "it", from_text=True, expected="").to_pylist() == expected
+    assert convert(texts(*values), kind, "it", text=FORMAT, expected="").to_pylist() == expected
 
 
-@pytest.mark.parametrize(("values", "kind"), [(["1", "", "inf", "x"], NUMBER), (["true", "", "0", "x"], BOOL)])
+@pytest.mark.parametrize(("values", "kind"), [(["1", "", "-3", "x"], NUMBER), (["true", "", "0", "x"], BOOL)])
 def test_text_that_is_not_what_is_wanted_is_named(values, kind):
     with pytest.raises(ValueError, match=r"^Column 'it' holds 'x' in row 104, but so it is$"):
-        convert(texts(*values), kind, "it", from_text=True, expected="but so it is", first_row=100)
+        convert(texts(*values), kind, "it", text=FORMAT, expected="but so it is", first_row=100)
 
 
 @pytest.mark.parametrize(("values", "kind"), [(["1"], NUMBER), (["1"], BOOL), ([1], TEXT), ([True], TEXT)])
 def test_typed_text_and_numbers_are_not_taken_for_each_other(values, kind):
     with pytest.raises(ValueError, match=r"Column 'it' holds .*, such as '?(1|True)'?, but so it is"):
-        convert(pa.chunked_array([values]), kind, "it", from_text=False, expected="but so it is")
+        convert(pa.chunked_array([values]), kind, "it", text=None, expected="but so it is")
 
 
 @pytest.mark.parametrize("kind", [NUMBER, TEXT, BOOL])
 @pytest.mark.parametrize("type_", [pa.string(), pa.float64(), pa.null()])
 def test_a_column_without_values_is_all_missing_whatever_its_type(kind, type_):
     column = pa.chunked_array([pa.nulls(3, type_)])
-    assert convert(column, kind, "it", from_text=False, expected="").to_pylist() == [None] * 3
+    assert convert(column, kind, "it", text=None, expected="").to_pylist() == [None] * 3
 
 
 def test_whole_numbers_stay_whole():
-    assert whole_numbers(texts("1", "-2", " 3", "")).to_pylist() == [1, -2, 3, None]
-    assert whole_numbers(texts("1", "2.0")) is None
-    assert whole_numbers(texts("0x10")) is None
+    assert whole_numbers(texts("1", "-2", " 3", ""), FORMAT).to_pylist() == [1, -2, 3, None]
+    large = [2**63 - 1, 10**18 + 1, 10**18 + 2]
+    assert whole_numbers(texts(*map(str, large)), FORMAT).to_pylist() == large
+
+
+@pytest.mark.parametrize("value", ["2.0", "0x10", "01", "+1", "-0", "1e3", str(2**63), str(-(2**63) - 1)])
+def test_what_would_be_written_otherwise_is_no_whole_number(value):
+    assert whole_numbers(texts("1", value), FORMAT) is None
+
+
+@pytest.mark.parametrize("value", ["007", "-01", str(2**64)])
+def test_digits_that_a_number_would_lose_are_text_in_a_category(value):
+    assert found("1", value, category=True) == (TEXT, ["1", value])
+    assert found("1", value) == (NUMBER, [1.0, float(value)])
+    assert found("1", "7", category=True) == (WHOLE, [1, 7])
+    assert found("1", "7.5", category=True) == (NUMBER, [1.0, 7.5])
+
+
+@pytest.mark.parametrize("value", ["inf", "-Infinity", "1e999"])
+def test_infinity_is_no_number_in_a_text_file(value):
+    with pytest.raises(ValueError, match=f"Column 'it' holds '{value}' in row 2, though it seems to be .* numbers"):
+        found("1", value)
+    assert found("1", value, category=True)[0] == TEXT
+    for kind in (NUMBER, WHOLE):
+        with pytest.raises(ValueError, match=f"Column 'it' holds '{value}' in row 2, but so it is"):
+            convert(texts("1", value), kind, "it", text=FORMAT, expected="but so it is")
+
+
+def test_infinity_is_no_number_in_other_files():
+    column = pa.chunked_array([[1.0, None, -np.inf]])
+    with pytest.raises(ValueError, match="Column 'it' holds -inf in row 13; leave it empty"):
+        convert(column, NUMBER, "it", text=None, expected="", first_row=10)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (["1,5", "-2", " ,25", "1e-3", "NA"], [1.5, -2.0, 0.25, 0.001, None]),
+        (["3", "4"], [3.0, 4.0]),
+    ],
+)
+def test_decimals_can_follow_a_comma(values, expected):
+    comma = TextFormat(decimal=",")
+    assert recognise(texts(*values), "it", text=comma, remedy="")[1].to_pylist() == expected
+    assert convert(texts(*values), NUMBER, "it", text=comma, expected="").to_pylist() == expected
+
+
+@pytest.mark.parametrize("wrong", ["1.5", "1.234,5"])
+def test_a_point_is_no_part_of_a_number_whose_decimals_follow_a_comma(wrong):
+    with pytest.raises(ValueError, match=f"holds '{wrong}' in row 2, though it seems to be a column of numbers"):
+        recognise(texts("1,5", wrong), "it", text=TextFormat(decimal=","), remedy="")
+
+
+def test_the_words_for_missing_values_can_be_others():
+    dots = TextFormat(missing=("..",))
+    kind, column = recognise(texts("NA", "..", " .. ", "", "b"), "it", text=dots, remedy="")
+    assert (kind, column.to_pylist()) == (TEXT, ["NA", None, None, None, "b"])
+    kind, column = recognise(texts("1", ".."), "it", text=dots, remedy="")
+    assert (kind, column.to_pylist()) == (NUMBER, [1.0, None])
 
 
 @pytest.mark.parametrize(
     ("levels", "kind"),
-    [([["a"], ["b", "c"]], TEXT), ([[False], [True]], BOOL), ([[1], [2.5]], NUMBER), ([[0], [True]], NUMBER)],
+    [
+        ([["a"], ["b", "c"]], TEXT),
+        ([[False], [True]], BOOL),
+        ([[1], [2.5]], NUMBER),
+        ([[0], [True]], NUMBER),
+        ([[1], [2]], WHOLE),
+    ],
 )
 def test_levels_tell_what_a_column_held(levels, kind):
     assert kind_of_levels(levels, "it") == kind
@@ -209,9 +273,10 @@ def test_nothing_here_imports_pandas(run_python):
     code = """
 import sys, numpy as np, pyarrow as pa
 from quadboost.commands.recognise import *
+from quadboost.commands.text_format import TextFormat
 column = pa.chunked_array([to_arrow(np.array(["1", "x", "", "2020-01-01"]))])
-recognise(column, "it", from_text=True, remedy="")
-convert(column.slice(0, 1), "numbers", "it", from_text=True, expected="")
+recognise(column, "it", text=TextFormat(), remedy="")
+convert(column.slice(0, 1), "numbers", "it", text=TextFormat(), expected="")
 print("pandas" in sys.modules)
 """
     assert run_python(code).strip() == "False"

@@ -1,4 +1,5 @@
 import gzip
+import os
 
 import pytest
 
@@ -8,15 +9,19 @@ import pyarrow.feather  # noqa: E402
 import pyarrow.parquet  # noqa: E402
 
 from quadboost.commands import tables  # noqa: E402
-from quadboost.commands.tables import open_table  # noqa: E402
+from quadboost.commands.text_format import TextFormat  # noqa: E402
 
 
-def read_text(tmp_path, content, name="table.csv", columns=None):
+def open_table(path, **how):
+    return tables.open_table(path, TextFormat(**how))
+
+
+def read_text(tmp_path, content, name="table.csv", columns=None, **how):
     path = tmp_path / name
     data = content if isinstance(content, bytes) else content.encode()
     path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
-    file = open_table(str(path))
-    assert file.from_text
+    file = open_table(str(path), **how)
+    assert file.text is not None
     return file.read(columns or file.names).to_pydict()
 
 
@@ -157,3 +162,76 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
     with pytest.raises(FileNotFoundError) as caught:
         open_table(str(tmp_path / "no.csv"))
     assert caught.value.filename == str(tmp_path / "no.csv")
+
+
+@pytest.mark.parametrize(("name", "delimiter"), [("t.tsv", "\t"), ("t.csv", ","), ("t.csv", ";"), ("t.txt", "\t")])
+@pytest.mark.parametrize("n_columns", [10_000, 200_000])
+def test_wide_tables_are_read(tmp_path, name, delimiter, n_columns):
+    names = [f'"a, long; name {i}"' for i in range(n_columns)]
+    rows = [delimiter.join([str(row / 7)] * n_columns) for row in range(3)]
+    (tmp_path / name).write_text("\n".join([delimiter.join(names), *rows]))
+    file = open_table(str(tmp_path / name))
+    assert len(file.names) == n_columns
+    last = f"a, long; name {n_columns - 1}"
+    assert file.read([last]).to_pydict() == {last: [str(row / 7) for row in range(3)]}
+
+
+def test_rows_after_many_empty_lines_are_found(tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "BLOCK_BYTES", 1000)
+    assert read_text(tmp_path, "a,b\n" + "\n" * 5000 + "1,2\n") == {"a": ["1"], "b": ["2"]}
+
+
+def test_a_quote_within_a_name_begins_nothing(tmp_path):
+    assert read_text(tmp_path, 'a"b,c\n1,2\n') == {'a"b': ["1"], "c": ["2"]}
+
+
+def test_a_name_may_have_several_lines(tmp_path):
+    assert read_text(tmp_path, '"a\nb\n,c",d\n1,2\n') == {"a\nb\n,c": ["1"], "d": ["2"]}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            "a,b\n1," + "x" * 3_000_000 + "\n1,2\n",
+            "a row has more than 1048576 bytes; shorten its fields, or write .*parquet",
+        ),
+        ("a,b\n" + "1,2\n" * 1_000_000 + "1," + "x" * 3_000_000, "a row has more than 1048576 bytes"),
+        ("a" * 200_000 + ",b\n1,2\n", "the name of a column has more than 131072 characters, or its quotes do not"),
+        ('"a,b\n' + "1,2\n" * 100_000, "the name of a column has more than 131072 characters, or its quotes do not"),
+    ],
+    ids=range(4),
+)
+def test_what_is_too_long_is_refused_by_the_limit(tmp_path, content, message):
+    with pytest.raises(ValueError, match=f"cannot read .*table.csv: {message}"):
+        read_text(tmp_path, content)
+
+
+def test_a_first_line_that_is_too_long_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "MOST_HEADER", 100)
+    with pytest.raises(ValueError, match="its first line, which names the columns, has 100 characters or more"):
+        read_text(tmp_path, "a," * 200 + "b\n1\n")
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "utf-16", "utf-16-le", "UTF8"])
+def test_text_can_have_another_encoding(tmp_path, encoding):
+    found = read_text(tmp_path, "größe,art\n1,süß\n".encode(encoding), encoding=encoding)
+    assert found == {"größe": ["1"], "art": ["süß"]}
+
+
+def test_fields_can_have_another_delimiter(tmp_path):
+    assert read_text(tmp_path, "a,b|c\n1,2|3\n", delimiter="|") == {"a,b": ["1,2"], "c": ["3"]}
+    assert read_text(tmp_path, "a,b c\n1,2 3\n", "t.tsv", delimiter=" ") == {"a,b": ["1,2"], "c": ["3"]}
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet", "t.arrow", "t.csv.gz"])
+def test_a_named_pipe_is_refused_at_once(tmp_path, name):
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(ValueError, match=f"{name} is not a regular file; give a table file, or - for CSV"):
+        open_table(str(tmp_path / name))
+
+
+def test_a_directory_is_refused(tmp_path):
+    (tmp_path / "t.csv").mkdir()
+    with pytest.raises(ValueError, match=r"t.csv is a directory; give a table file"):
+        open_table(str(tmp_path / "t.csv"))

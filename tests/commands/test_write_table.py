@@ -2,6 +2,7 @@ import csv
 import datetime
 import gzip
 import io
+import sys
 
 import pytest
 
@@ -101,6 +102,16 @@ def test_other_endings_are_refused(name):
         check_ending(name)
 
 
-@pytest.mark.parametrize("name", ["-", "o.csv", "dir/O.CSV", "o.tsv.gz", "o.parquet"])
-def test_known_endings_are_accepted(name):
+@pytest.mark.parametrize("name", ["-", "o.csv", "O.CSV", "o.tsv.gz", "o.parquet"])
+def test_what_has_a_known_ending_can_be_written(tmp_path, monkeypatch, capfdbinary, name):
+    monkeypatch.chdir(tmp_path)
     check_ending(name)
+    write(name, pa.table({"a": ["x", "y"]}))
+    sys.stdout.flush()
+    out = capfdbinary.readouterr().out
+    written = [path.read_bytes() for path in tmp_path.iterdir()]
+    (data,) = [out, *written] if name == "-" else written
+    if name.endswith("parquet"):
+        assert pyarrow.parquet.read_table(name).to_pydict() == {"a": ["x", "y"]}
+    else:
+        assert (gzip.decompress(data) if name.endswith("gz") else data) == b"a\nx\ny\n"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from quadboost.common.checks import at_least, not_negative, one_of, positive
+from quadboost.common.checks import at_least, functions, not_negative, one_of, positive
 
 NO_NUMBERS = [True, np.True_, "1", None, 1j, [1]]
 NOT_FINITE = [np.nan, np.inf, -np.inf]
@@ -63,3 +63,21 @@ def test_a_number_is_not_taken_for_a_truth_value():
 def test_a_single_known_word_is_named_alone():
     with pytest.raises(ValueError, match=r"^class_weight='even' is not known; use 'balanced'$"):
         one_of("class_weight", "even", ("balanced",))
+
+
+@pytest.mark.parametrize("check", [positive, not_negative])
+@pytest.mark.parametrize("value", [10**400, -(10**400)])
+def test_a_number_beyond_the_largest_float_is_refused(check, value):
+    with pytest.raises(ValueError, match=r"^x=-?10{58,59} must be a"):
+        check("x", value)
+
+
+def test_functions_come_in_a_list():
+    assert functions("f", None) == []
+    assert functions("f", (print, len)) == [print, len]
+
+
+@pytest.mark.parametrize("value", [print, 1, [1], "ab", [print, None]])
+def test_what_is_no_list_of_functions_is_refused(value):
+    with pytest.raises(ValueError, match=r"^f=.* must be a list of functions, if only of one: \[f\]$"):
+        functions("f", value)

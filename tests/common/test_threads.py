@@ -24,6 +24,13 @@ def test_n_jobs_means_what_it_means_in_joblib(eight_cores, n_jobs, known):
     assert resolve_threads(n_jobs) == known
 
 
+@pytest.mark.parametrize("n_jobs", [65, 100_000, 10**400])
+@pytest.mark.parametrize(("n_cores", "known"), [(8, 64), (200, 200), (None, 64)])
+def test_more_threads_than_make_sense_are_not_started(monkeypatch, n_jobs, n_cores, known):
+    monkeypatch.setattr(os, "cpu_count", lambda: n_cores)
+    assert resolve_threads(n_jobs) == min(n_jobs, known)
+
+
 @pytest.mark.parametrize("n_jobs", [0, 1.5, "two", True])
 def test_n_jobs_that_means_nothing_is_refused_by_its_name(n_jobs):
     with pytest.raises(ValueError, match=f"n_jobs={n_jobs!r}"):

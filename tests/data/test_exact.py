@@ -72,17 +72,20 @@ def test_twice_any_partial_sum_fits_in_64_bits(value, weight):
     assert 2 * sum(integers.tolist()) < 2**63
 
 
-@given(values, weights)
+whole_weights = arrays(float, st.shared(st.integers(1, 30), key="m"), elements=st.integers(1, 2**34).map(float))
+
+
+@given(values, weights | whole_weights)
 def test_what_is_lost_is_tiny_whatever_the_weights(value, weight):
     integers, scale = fixed_point(value, weight)
-    largest = np.abs(value).max() * weight.max()
-    lost = np.abs(integers * scale - value * weight)
-    if Extent.of(
-        len(weight), weight
-    ).are_repeats:  # as many rows as the weights say, each with 61 bits less those of them all
-        assert (lost <= np.abs(value).max() * weight * 2.0**-60 * max(weight.sum(), 2.0**8)).all()
-    else:
-        assert (lost <= largest * 2.0**-40).all()
+    extent, largest = Extent.of(len(weight), weight), Fraction(float(np.abs(value).max()))
+    # Weights that count rows have 53 bits for each row, or 61 less those of their sum; others have as many in all.
+    least = max(Fraction(1, 2**53), Fraction(extent.total) / 2**60)
+    for integer, x, w in zip(integers.tolist(), value.tolist(), weight.tolist(), strict=True):
+        lost = abs(
+            integer * Fraction(scale) - Fraction(x) * Fraction(w)
+        )  # exactly: rounding is larger than what is lost
+        assert lost <= (least * Fraction(w) if extent.are_repeats else Fraction(extent.largest) / 2**40) * largest
 
 
 def test_what_is_lost_of_a_million_rows_is_tiny():

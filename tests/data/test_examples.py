@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 from quadboost.data.exact import MOST_ROWS
@@ -126,8 +128,94 @@ def test_labels_may_be_text_of_any_type(y):
     ],
 )
 def test_what_is_no_label_is_refused(y, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         labels_of(y)
+
+
+DAYS = pd.date_range("2020", periods=3)
+
+
+@pytest.mark.parametrize(
+    "dates",
+    [
+        DAYS.to_numpy(),
+        pd.Series(DAYS),
+        pd.Series(DAYS.tz_localize("UTC")),
+        pd.Series(DAYS.to_period()),
+        DAYS - DAYS[0],
+        (DAYS - DAYS[0]).to_pytimedelta().tolist(),
+        DAYS.to_pydatetime().tolist(),
+        [day.date() for day in DAYS],
+        [day.time() for day in DAYS],
+        pl.Series(DAYS.to_list()),
+        pa.array(DAYS.to_pydatetime()),
+        np.column_stack([DAYS.to_numpy(), DAYS.to_numpy()]),
+    ],
+)
+def test_dates_are_no_targets_and_no_weights(dates):
+    with pytest.raises(TypeError, match=r"y holds a date or time, .*: convert it to numbers, such as days"):
+        real_targets(dates)
+    with pytest.raises(TypeError, match="sample_weight holds a date or time"):
+        examples_of(np.ones((3, 1)), np.ones(3), dates)
+    if np.ndim(dates) == 1:
+        with pytest.raises(TypeError, match=r"y holds a date or time, .*: make them text, with y.astype\(str\)"):
+            labels_of(dates)
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        ([1.0, np.nan, 2.0], r"Input y contains NaN. The first is in row 1; leave such rows out"),
+        (np.array([[1.0, 2.0], [3.0, None]], object), r"Input y contains NaN. The first is in row 1"),
+        ([1.0, 2.0, -np.inf], r"Input y contains infinity or a value too large .* The first is in row 2"),
+        (["a", "b"], "y holds text, such as 'a'; give numbers; a classifier takes labels"),
+        ([10**400, 1], "y holds a number beyond the largest float; rescale it"),
+        ([1e-200, 2e-200], "y has a range of 1e-200; rescale it to one above 1e-150"),
+        (np.array([[1.0, 1e-160], [2.0, 3e-160]]), "y has a range of 2e-160; rescale it"),
+        (None, "fit requires y to be passed"),
+    ],
+)
+def test_what_is_no_target_is_refused(y, message):
+    with pytest.raises(ValueError, match=message):
+        real_targets(y)
+
+
+def test_small_targets_that_can_be_learnt_are_taken():
+    assert real_targets([1e-149, 2e-149]).tolist() == [1e-149, 2e-149]
+    assert real_targets([1e-200, 1e-200]).tolist() == [1e-200, 1e-200]  # constant
+
+
+def test_labels_beyond_64_bits_are_refused():
+    with pytest.raises(ValueError, match=r"y holds the label 1000.*, an integer beyond 64 bits; make the labels text"):
+        labels_of([10**400, 1])
+
+
+def test_generators_of_targets_are_refused():
+    for read in (real_targets, labels_of):
+        with pytest.raises(TypeError, match=r"y_val is a generator, which can be read only once; use list\(y_val\)"):
+            read((value for value in [1, 2]), "y_val")
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        ("balanced", "sample_weight is 'balanced', not numbers; for balanced classes give class_weight='balanced'"),
+        (["a", "b", "c"], "sample_weight holds text, such as 'a'; give numbers"),
+        ([1, np.nan, 1], r"Input sample_weight contains NaN. The first is in row 1"),
+        ([1, 10**400, 1], "sample_weight holds a number beyond the largest float"),
+    ],
+)
+def test_what_is_no_weight_is_refused(weight, message):
+    with pytest.raises(ValueError, match=message):
+        examples_of(np.ones((3, 1)), np.ones(3), weight)
+
+
+def test_weights_that_cannot_count_are_none():
+    found = examples_of(np.ones((4, 1)), np.arange(4.0), [1e-140, 1e126, 1e100, 2e126])
+    assert found.kept.tolist() == [False, True, False, True]
+    assert found.y.tolist() == [1.0, 3.0]
+    assert examples_of(np.ones((2, 1)), np.ones(2), [1e-12, 1.0]).kept is None
+    assert examples_of(np.ones((2, 1)), np.ones(2), [1.0, 2.0**50]).kept is None
 
 
 def test_two_classes_have_one_target_and_more_have_one_each():

@@ -70,14 +70,68 @@ def test_a_category_of_bools_takes_0_and_1():
 
 def test_text_and_numbers_do_not_match():
     schema = learn_schema(pd.DataFrame({"x": ["1", "2"]}), min_category_count=1)
-    assert same(to_matrix(pd.DataFrame({"x": [1, 2]}), schema), [[-1], [-1]])
     assert same(to_matrix([["1"], [2]], schema), [[0], [-1]])
+    assert same(to_matrix([[1], ["3"]], schema), [[-1], [-1]])
+    assert same(to_matrix([[None], [None]], schema), [[NAN], [NAN]])
+
+
+@pytest.mark.parametrize(
+    ("trained", "given", "message"),
+    [
+        (
+            ["1001", "x"],
+            [1001, 7],
+            "holds numbers, such as 1001, but the model was trained on text there, such as '1001'",
+        ),
+        (
+            [True, False],
+            ["True"],
+            "holds text, such as 'True', but the model was trained on true and false there, such as",
+        ),
+        ([1001, 7], ["1001"], "holds text, such as '1001', but the model was trained on numbers there, such as 7"),
+        (["a", "b"], [True, None], "holds true and false, such as True, but the model was trained on text there"),
+    ],
+)
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, lambda columns: pa.table(columns)])
+def test_a_category_of_a_type_that_can_never_match_is_refused(trained, given, message, make):
+    schema = learn_schema(make({"x": trained}), categorical_features=["x"], min_category_count=1)
+    with pytest.raises(ValueError, match=f"Column 'x' {message}.*; convert it"):
+        to_matrix(make({"x": given}), schema, owner="the model")
+
+
+def test_a_category_without_a_known_value_is_warned_of():
+    schema = learn_schema(pd.DataFrame({"x": ["a", "b"]}), min_category_count=1)
+    with pytest.warns(
+        UserWarning, match="Column 'x' holds no value that this model was trained on: it holds text, and"
+    ):
+        assert same(to_matrix(pd.DataFrame({"x": ["c"] * 10}), schema), [[-1]] * 10)
+    assert same(to_matrix(pd.DataFrame({"x": ["c"] * 9}), schema), [[-1]] * 9)  # few: perhaps by chance
+    assert same(to_matrix(pd.DataFrame({"x": ["c"] * 20 + ["a"]}), schema), [[-1]] * 20 + [[0]])
 
 
 def test_ids_beyond_the_precision_of_floats_are_different_levels():
     ids = [[2**53], [2**53 + 1]]
     assert levels(np.array(ids), categorical_features=[0]) == ids
     assert levels([*ids, [None]], categorical_features=[0]) == ids
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda ids: pd.DataFrame({"a": pd.array(ids, "Int64")}),
+        lambda ids: pd.DataFrame({"a": pd.array(ids, pd.ArrowDtype(pa.int64()))}),
+        lambda ids: pl.DataFrame({"a": ids}),
+        lambda ids: pa.table({"a": ids}),
+        lambda ids: pa.table({"a": pa.array(ids, pa.uint64())}),
+    ],
+)
+def test_ids_stay_different_beside_a_missing_value(make):
+    one, other = 10**18 + 1, 10**18 + 2
+    X = make([one, None, other])
+    assert levels(X, categorical_features=[0]) == [[one], [other]]
+    same(learn_and_convert(X, categorical_features=[0], min_category_count=1)[1], [[0], [NAN], [1]])
+    same(learn_and_convert(X)[1], [[1e18], [NAN], [1e18]])
+    same(learn_and_convert(make([3, None, 4]))[1], [[3], [NAN], [4]])
 
 
 def test_levels_are_plain_text_even_if_the_values_are_more():
@@ -91,6 +145,13 @@ def test_levels_are_plain_text_even_if_the_values_are_more():
 def test_an_infinite_level_is_refused():
     with pytest.raises(ValueError, match="Column 0 is a category, and -inf cannot be a level"):
         learn_schema([[1.0], [-math.inf]], categorical_features=[0])
+
+
+def test_a_level_beyond_64_bits_is_refused():
+    message = "Column 0 is a category, and 18446744073709551616 is an integer beyond 64 bits; make it text"
+    with pytest.raises(ValueError, match=message):
+        learn_schema(np.array([[2**64], [1]], dtype=object), categorical_features=[0])
+    assert learn_schema(np.array([[2**64 - 1], [1]], dtype=object), categorical_features=[0]).categories
 
 
 def test_many_distinct_levels_work():

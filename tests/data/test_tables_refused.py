@@ -111,6 +111,12 @@ def test_sparse_input_is_refused():
         learn_schema(Sparse())
 
 
+@pytest.mark.parametrize("make", [iter, lambda rows: (row for row in rows), lambda rows: map(list, rows)])
+def test_what_can_be_read_only_once_is_refused(make):
+    with pytest.raises(TypeError, match=r"X is a \w+, which can be read only once; use list\(X\)"):
+        learn_schema(make([[1], [2]]))
+
+
 def test_a_lazy_table_is_refused():
     with pytest.raises(TypeError, match=r"X is a lazy LazyFrame; use X.collect\(\)"):
         learn_schema(pl.LazyFrame({"x": [1]}))
@@ -122,8 +128,13 @@ def test_a_lazy_table_is_refused():
         (np.ones(3), r"Expected 2D array, got 1D array instead \(ndarray\). Reshape your data"),
         (pd.Series([1, 2]), r"got 1D array instead \(Series\)"),
         ([1, 2], r"got 1D array instead \(list\)"),
-        (3.0, "got scalar array instead"),
-        ({"a": [1]}, r"got scalar array instead \(dict\)"),
+        (3.0, "X is 3.0, and no table; give an array, a list of rows or a frame"),
+        (None, "X is None, and no table"),
+        ("table.csv", "X is 'table.csv', and no table"),
+        ({1, 2}, "X is {1, 2}, and no table"),
+        ({"a": [1]}, r"X is a dict; make a frame of it, such as pandas.DataFrame\(X\)"),
+        (np.ones((2, 3, 4)), r"got 3D array instead \(shape=\(2, 3, 4\)\); give rows and columns, such as X.reshape"),
+        ([[10**400], [1]], "Column 0 holds an integer beyond the largest float, 10000"),
         (np.ones((2, 2, 2)), r"got 3D array instead \(shape=\(2, 2, 2\)\)"),
         ([[1, 2], [3]], "X is not a table: .*inhomogeneous"),
         (np.ones((0, 3)), r"0 sample\(s\) \(shape=\(0, 3\)\) while a minimum of 1 is required."),

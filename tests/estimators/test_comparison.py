@@ -16,10 +16,8 @@ pytestmark = pytest.mark.slow
 
 
 def assert_not_worse(ours, theirs):
-    """The mean difference over the splits is within two standard errors of one that is not worse."""
-    difference = np.array(ours) - np.array(theirs)
-    noise = difference.std(ddof=1) / np.sqrt(SPLITS)
-    assert difference.mean() <= 2 * noise, f"{np.mean(ours)} against {np.mean(theirs)}, noise {noise}"
+    """The mean over the splits is no higher: by no multiple of its noise, which a worse model has more of."""
+    assert np.mean(ours) <= np.mean(theirs)
 
 
 def losses(splits, loss, *models):

@@ -12,7 +12,7 @@ import pytest
 from mixed_table import mixed_table, targets
 from sklearn.exceptions import NotFittedError
 
-from quadboost import QuadBoostClassifier, QuadBoostRegressor
+from quadboost import QuadBoostClassifier, QuadBoostRegressor, QuadBoostRegressorCV
 
 NAN, INF = np.nan, np.inf
 M = 60
@@ -62,6 +62,9 @@ def replaced(values, position, value):
         ({"max_seconds": -1}, "max_seconds=-1 must be"),
         ({"max_seconds": "1 h"}, "max_seconds='1 h' must be"),
         ({"callback_every": 0}, "callback_every=0 must be"),
+        ({"tol": 10**400}, "tol=10{59} must be"),
+        ({"callbacks": [1]}, r"callbacks=\[1\] must be a list of functions, if only of one: \[f\]"),
+        ({"callbacks": print}, "callbacks=<built-in function print> must be a list of functions"),
         ({"n_jobs": 0}, "n_jobs=0"),
         ({"n_jobs": "many"}, "n_jobs='many'"),
         ({"n_jobs": 2.5}, "n_jobs=2.5"),
@@ -112,9 +115,18 @@ def test_class_weights_that_mean_nothing_are_refused(class_weight, message):
         (X[:, :0], ValueError, r"0 feature\(s\)"),
         (X[:-1], ValueError, "X has 59 rows and y has 60; give one target for every row"),
         ([[1.0, 2.0]] * 59 + [[1.0]], ValueError, "not a table"),
-        (None, ValueError, "X"),
-        ("table.csv", ValueError, "X"),
-        ({"a": [1] * M}, ValueError, "X"),
+        (None, ValueError, "X is None, and no table; give an array, a list of rows or a frame"),
+        ("table.csv", ValueError, "X is 'table.csv', and no table"),
+        ({"a": [1] * M}, ValueError, r"X is a dict; make a frame of it, such as pandas.DataFrame\(X\)"),
+        (pl.LazyFrame({"a": [1] * M}), TypeError, r"X is a lazy LazyFrame; use X.collect\(\)"),
+        (iter(X), TypeError, r"X is a iterator, which can be read only once; use list\(X\)"),
+        (X[:, :, None], ValueError, r"got 3D array .*; give rows and columns, such as X.reshape\(len\(X\), -1\)"),
+        (pd.DataFrame({"a": X[:, 0], "b b": replaced(X[:, 1], 3, INF)}), ValueError, "Column 'b b' holds inf; replace"),
+        (
+            pl.DataFrame({"t": ["u"] * M, "b b": replaced(X[:, 1], 3, INF)}),
+            ValueError,
+            "Column 'b b' holds inf; replace",
+        ),
     ],
 )
 @each
@@ -202,6 +214,7 @@ def test_labels_that_cannot_be_learnt_are_refused(labels, message):
         (Y + 1j, "Complex"),
         (np.empty((M, 0)), "y"),
         (Y * 1e300, "y|large"),  # their squares are infinite
+        (X[:, 0] * 1e-160, "y has a range of .*e-160; rescale it to one above 1e-150"),  # and these are zero
     ],
 )
 def test_targets_that_cannot_be_learnt_are_refused(values, message):
@@ -224,6 +237,7 @@ def test_targets_that_cannot_be_learnt_are_refused(values, message):
         (["heavy"] * M, "heavy"),
         (-1.0, "sample_weight holds -1.0"),
         (np.full(M, 1e308), "sample_weight"),  # their sum is infinite
+        ("balanced", "sample_weight is 'balanced', not numbers; for balanced classes give class_weight='balanced'"),
     ],
 )
 @each
@@ -272,5 +286,22 @@ def test_a_label_that_training_does_not_have_is_refused_in_validation():
 def test_validation_targets_must_be_as_many_as_the_targets():
     with pytest.raises(ValueError, match="y_val has 2 outputs and y has 1"):
         QuadBoostRegressor().fit(X, Y, X_val=X, y_val=np.column_stack([Y, Y]))
-    with pytest.raises(ValueError, match=r"y contains NaN|y_val contains NaN"):
+    with pytest.raises(ValueError, match=r"Input y_val contains NaN. The first is in row 3; leave such rows out"):
         QuadBoostRegressor().fit(X, Y, X_val=X, y_val=replaced(Y, 3, NAN))
+
+
+@pytest.mark.parametrize("tol", [1e308, 1e200, 5e-324])
+def test_any_tolerance_that_is_a_number_is_taken(tol):
+    assert QuadBoostRegressor(tol=tol, max_rounds=3).fit(X, X[:, 0]).n_rounds_ <= 3
+
+
+def test_thousands_of_threads_are_no_error():
+    known, found = (QuadBoostRegressor(max_rounds=9, n_jobs=n).fit(X, X[:, 0]).predict(X) for n in (1, 100_000))
+    np.testing.assert_array_equal(found, known)
+
+
+def test_weights_far_apart_are_no_error_in_a_cross_validation():
+    weight = np.where(np.arange(M) % 2, 1e126, 1e-140)
+    known = QuadBoostRegressorCV(max_rounds=9).fit(X[1::2], X[1::2, 0])
+    found = QuadBoostRegressorCV(max_rounds=9).fit(X, X[:, 0], weight)
+    np.testing.assert_allclose(found.predict(X), known.predict(X))

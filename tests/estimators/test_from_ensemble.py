@@ -18,7 +18,7 @@ from sklearn.metrics import get_scorer
 from sklearn.utils.validation import check_is_fitted
 
 import quadboost
-from quadboost import QuadBoostClassifier, QuadBoostClassifierCV, QuadBoostRegressor, QuadBoostRegressorCV
+from quadboost import Ensemble, QuadBoostClassifier, QuadBoostClassifierCV, QuadBoostRegressor, QuadBoostRegressorCV
 
 M = 200
 X = pd.DataFrame(mixed_table(M)[:, [0, 1, 2, 7]], columns=["a", "b", "c", "d"])
@@ -179,3 +179,8 @@ def test_what_a_search_saved_is_a_plain_estimator_again(search, plain, y, tmp_pa
     found.save(tmp_path / "model.h5")
     model = plain.from_ensemble(quadboost.load(tmp_path / "model.h5"))
     np.testing.assert_array_equal(model.predict(X), found.predict(X))
+
+
+def test_importances_of_a_stranger_are_checked():
+    ensemble = Ensemble([0], [0.5], np.ones(1), 0.0, n_features=2, info={"feature_importances": [[1], [2, 3]]})
+    assert not hasattr(QuadBoostRegressor.from_ensemble(ensemble), "feature_importances_")

@@ -330,3 +330,23 @@ def test_scores_labels_and_probabilities_in_steps_are_those_at_once():
     np.testing.assert_array_equal(ensemble.probabilities_of(scores), ensemble.predict_proba(X))
     with pytest.raises(ValueError, match="my model is expecting 2 features"):
         ensemble.scores_of(np.zeros((3, 5)), owner="my model")
+
+
+@pytest.mark.parametrize("known", [None, "none", [1, 2], [[1], 2, 3], {"a": 1}, [10**400, 0, 0], [True, False, True]])
+def test_what_cannot_be_importances_is_none(known):
+    assert (
+        Ensemble([0], [0.5], np.ones(1), 0.0, n_features=3, info={"feature_importances": known}).feature_importances
+        is None
+    )
+
+
+def test_importances_are_those_of_the_fit():
+    assert Ensemble(
+        [0], [0.5], np.ones(1), 0.0, n_features=3, info={"feature_importances": [1, 0.5, 0]}
+    ).feature_importances.tolist() == [1, 0.5, 0]
+
+
+def test_categories_of_any_size_are_no_error():
+    model = Ensemble([0], [0], np.ones(1), 0.0, kind=[LEVEL], n_features=1, categories={0: [[10**400, 5], ["a"]]})
+    X = np.array([[5.0], [6.0]])
+    assert model.decision_function(X).tolist() == model.decision_function(X.astype(object)).tolist()

@@ -197,7 +197,6 @@ LEVELS = {
     "neighbours": [[1.0], [float(np.nextafter(1.0, 2.0))], [float(np.nextafter(1.0, 0.0))]],
     "pooled": [[0.0], [5e-324, -5e-324, 7]],
     "text beside numbers": [["a", 4], ["b"]],
-    "text": [["a"], ["b"]],
     "no double": [[2**53 + 1], [2**53]],
     "the widest": [[-np.finfo(float).max], [np.finfo(float).max]],
     "none": [],
@@ -206,6 +205,7 @@ LEVELS = {
 
 @pytest.mark.parametrize("levels", LEVELS.values(), ids=LEVELS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.filterwarnings("ignore:Column 1 holds no value that this model was trained on")
 def test_categories_in_a_matrix_score_as_their_levels(levels, dtype):
     random = np.random.default_rng(8)
     n = len(levels)
@@ -229,6 +229,16 @@ def test_categories_in_a_matrix_score_as_their_levels(levels, dtype):
     np.testing.assert_allclose(ensemble.decision_function(X), known, rtol=0, atol=1e-13)
     # An array of objects is looked up value by value.
     np.testing.assert_array_equal(ensemble.decision_function(X), ensemble.decision_function(X.astype(object)))
+
+
+@pytest.mark.parametrize("dtype", [float, np.float32, int, object])
+def test_numbers_in_place_of_text_are_refused(dtype):
+    ensemble = Ensemble([0], [0.0], [1.0], 0.0, kind=[1], n_features=2, categories={0: [["7"]]})
+    for X in (np.full((3, 2), 7, dtype), np.full((1, 2), 7, dtype)):
+        with pytest.raises(ValueError, match="Column 0 holds numbers, such as 7.*trained on text there, such as '7'"):
+            ensemble.decision_function(X)
+    missing = np.array([[np.nan, 7.0]])
+    assert ensemble.decision_function(missing).tolist() == [0.0]
 
 
 def test_a_matrix_with_categories_is_not_copied():

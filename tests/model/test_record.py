@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from model_files import assert_valid, bits, constant, example, forged, many_outputs, with_metadata
 
 from quadboost import Ensemble
+from quadboost.data.schema import INTEGERS
 from quadboost.model.file import ModelFileError, read_model, write_model
 from quadboost.model.record import ModelRecord, from_parts, to_parts
 
@@ -97,7 +98,8 @@ finite = st.floats(allow_nan=False, allow_infinity=False)
 @st.composite
 def records(draw: st.DrawFn) -> ModelRecord:
     n_features = draw(st.integers(1, 5))
-    levels = st.lists(scalars, unique=True, max_size=4).map(lambda values: [[value] for value in values])
+    values = scalars.filter(lambda value: type(value) is not int or value in INTEGERS)
+    levels = st.lists(values, unique=True, max_size=4).map(lambda values: [[value] for value in values])
     categories = draw(st.dictionaries(st.integers(0, n_features - 1), levels))
     voters = []
     for feature in draw(st.lists(st.integers(0, n_features - 1), max_size=8)):

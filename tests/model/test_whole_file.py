@@ -3,7 +3,7 @@ import stat
 
 import pytest
 
-from quadboost.model.whole_file import check_output, whole_file
+from quadboost.model.whole_file import check_output, whole_file, whole_files
 
 
 def test_the_file_appears_at_the_end(tmp_path):
@@ -82,3 +82,50 @@ def test_outputs_that_cannot_be_are_refused_before_any_work(tmp_path):
         check_output(str(tmp_path / "link"), [str(tmp_path / "file")])
     check_output(str(tmp_path / "out"), [str(tmp_path / "file"), str(tmp_path / "no")])
     check_output(str(tmp_path / "file"), [str(tmp_path / "out")])
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit, OSError])
+@pytest.mark.parametrize("old", [None, "old"])
+@pytest.mark.parametrize("at", [0, 1])
+def test_several_files_appear_or_none(tmp_path, monkeypatch, error, old, at):
+    paths = [tmp_path / "first", tmp_path / "second"]
+    for path in paths if old else []:
+        path.write_text(old)
+    replace, done = os.replace, []
+
+    def failing(source, target):
+        if len(done) == at:
+            raise error
+        done.append(target)
+        replace(source, target)
+
+    with pytest.raises(error), whole_files(dict.fromkeys(map(str, paths))) as files:  # noqa: PT012
+        for file in files:
+            file.write(b"new")
+        monkeypatch.setattr(os, "replace", failing)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == (
+        {"first": old, "second": old} if old else {}
+    )
+
+
+def test_several_files_appear_together(tmp_path):
+    paths = [str(tmp_path / name) for name in ("first", "second")]
+    with whole_files(dict.fromkeys(paths)) as files:
+        for file, path in zip(files, paths, strict=True):
+            file.write(path.encode())
+        assert len(list(tmp_path.iterdir())) == 2
+        assert not any(map(os.path.exists, paths))
+    assert {str(path): path.read_text() for path in tmp_path.iterdir()} == {path: path for path in paths}
+
+
+def test_a_protected_file_is_not_replaced(tmp_path):
+    path = tmp_path / "out"
+    path.write_text("old")
+    path.chmod(0o444)
+    with pytest.raises(PermissionError) as caught, whole_file(str(path)):
+        pass
+    assert caught.value.filename == str(path)
+    with pytest.raises(PermissionError):
+        check_output(str(path), [])
+    assert path.read_text() == "old"
+    assert len(list(tmp_path.iterdir())) == 1

@@ -149,3 +149,21 @@ def test_latency_is_of_many_calls_however_little_time_there_is(prediction, monke
     assert calls == 51  # and one to warm up
     assert found.median < 1_000 < found.late
     assert prediction.latencies({"one": call}, rows, 60.0)["one"].calls == 80
+
+
+def test_the_fuzzer_of_model_files_counts_every_file(run_script):
+    printed = run_script("fuzz_model_files.py", "--files", "300", "--files-per-process", "200")
+    assert "| what was changed | refused | the same model | another valid model |" in printed
+    (total,) = [line for line in printed.splitlines() if line.startswith("| together |")]
+    assert sum(map(int, total.strip("| ").split(" | ")[1:])) == 300
+    assert "300 files in" in printed
+    assert "seeds 0 to 1" in printed
+
+
+def test_the_fuzzer_of_model_files_ends_at_an_error(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(SCRIPTS)
+    fuzzer = importlib.import_module("fuzz_model_files")
+    (tmp_path / "fuzz_model_file.py").write_text("raise MemoryError('too much')")
+    monkeypatch.setattr(fuzzer, "TESTS", tmp_path)
+    with pytest.raises(SystemExit, match=r"MemoryError: too much\s+seed 7 ended with status 1: "):
+        fuzzer.run(str(tmp_path), 7, 3)

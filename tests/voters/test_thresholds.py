@@ -10,6 +10,7 @@ from hypothesis.extra.numpy import arrays
 from mixed_table import N_LEVELS, mixed_table
 from reference import LEVEL, MISSING, all_stumps
 
+from quadboost import QuadBoostRegressor
 from quadboost.voters.thresholds import candidate_voters
 
 NAN = np.nan
@@ -163,6 +164,17 @@ def test_threads_choose_the_same_voters(n_threads):
     for own, other in zip(found.cuts, known.cuts, strict=True):
         np.testing.assert_array_equal(own, other)
     np.testing.assert_array_equal(found.has_missing, known.has_missing)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [(1e16, 1e16 + 2, 1e16 + 4), (0.0, 5e-324, 1e-323), (-5e-324, 0.0, 5e-324), (1.7e18, 1.7e18 + 256, 1.7e18 + 512)],
+)
+def test_no_threshold_stands_twice_where_there_are_few_doubles(values):
+    (cuts,) = candidate_voters(column(*values), spacing="uniform").cuts
+    assert (np.diff(cuts) > 0).all()
+    assert [np.searchsorted(cuts, value) for value in values] == sorted({*np.searchsorted(cuts, values).tolist()})
+    QuadBoostRegressor(spacing="uniform", penalty=None).fit(column(*values), [1.0, 3.0, 2.0])
 
 
 # --- what is refused ----------------------------------------------------------------------------------------

@@ -1,0 +1,31 @@
+"""The standard streams: `-` as the name of a file, and an output that nobody reads."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+
+STANDARD = "-"  # the standard input, or the standard output
+
+
+class _Closed(io.TextIOWrapper):
+    """In place of a standard output that was closed before we began."""
+
+
+def open_standard_output() -> None:
+    """Make sure that news can be printed, if only to nobody, and whatever characters they have."""
+    if sys.stdout is None:
+        sys.stdout = _Closed(open(os.devnull, "wb"), write_through=True)  # noqa: SIM115
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+
+
+def check_standard_output() -> None:
+    """Refuse to write results where they would be lost."""
+    if isinstance(sys.stdout, _Closed):
+        raise ValueError("the standard output is closed; write to a file, or leave it open")
+
+
+def discard_output() -> None:
+    """Discard pending output, so that Python does not complain at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
