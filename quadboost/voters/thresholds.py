@@ -15,7 +15,7 @@ from ..common.checks import at_least, one_of
 from ..common.threads import in_threads, threads_for
 from ..data.exact import Extent
 from ..kernels.bins import copy_columns, distinct_runs, quantile_cuts
-from .columns import Voters
+from .columns import Voters, check_values
 
 CODES_IN_A_BYTE = 256
 INFINITE_REMEDY = "replace infinity by a finite number, or by NaN for a missing value"
@@ -47,6 +47,7 @@ def candidate_voters(
         The categorical features.
     """
     check_thresholds(thresholds, spacing)
+    check_values(X)
     mass = None
     if weight is not None:  # however light a row is beside the others, it counts for something
         mass = np.maximum(Extent.of(len(weight), weight).fixed_point(np.ones(len(weight)), weight, 1.0), 1)
