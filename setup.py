@@ -32,6 +32,7 @@ DIRECTIVES = {
     "wraparound": False,
     "initializedcheck": False,
     "cdivision": True,
+    "auto_pickle": False,  # addresses cannot be pickled; a class that can be has its own __reduce__
 }
 
 
