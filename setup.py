@@ -4,7 +4,6 @@ import os
 import tempfile
 from pathlib import Path
 
-import numpy as np
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.errors import CompileError, LinkError
@@ -12,6 +11,9 @@ from setuptools.errors import CompileError, LinkError
 # The same data must give the same bits on every machine: no -ffast-math, no -march=native, and no
 # contraction to fused multiply-add, which rounds once where two operations round twice.
 UNIX_FLAGS = ["-O3", "-g0", "-ffp-contract=off"]
+# Cython asks for its conversions of arguments to be inlined wherever they are called, which takes time to compile.
+# Without this, -O3 still inlines small functions.
+UNIX_FLAGS += ["-DCYTHON_INLINE=__attribute__((__unused__))"]
 MSVC_FLAGS = ["/O2", "/fp:precise"]
 
 # (compiler flags, linker flags) to try in turn.
@@ -33,6 +35,7 @@ DIRECTIVES = {
     "wraparound": False,
     "initializedcheck": False,
     "cdivision": True,
+    "auto_pickle": False,  # addresses cannot be pickled; a class that can be has its own __reduce__
 }
 
 
@@ -57,7 +60,25 @@ class BuildExt(build_ext):
             if extension.name == SHARED and not msvc:
                 extension.extra_compile_args += ["-O0"]  # no loop of ours is in it
         self.force = self.flags_changed(flags + openmp_compile) or self.force
+        self.write_c()
         super().build_extensions()
+
+    def write_c(self) -> None:
+        """Run Cython here, in one thread: only the C compiler runs in parallel."""
+        from Cython.Build import cythonize  # only a build needs these two
+        from numpy import get_include
+
+        written = cythonize(
+            self.extensions,
+            build_dir=self.build_temp,
+            compiler_directives=DIRECTIVES,
+            shared_utility_qualified_name=SHARED,
+            force=self.force,
+        )
+        sources = {extension.name: extension.sources for extension in written}
+        for extension in self.extensions:
+            extension.sources = sources[extension.name]
+            extension.include_dirs.append(get_include())
 
     def flags_changed(self, flags: list[str]) -> bool:
         """Whether build/ was made with other flags: setuptools only looks at the age of the sources."""
@@ -92,18 +113,13 @@ class BuildExt(build_ext):
 
 
 def extension(name: str, source: str) -> Extension:
-    module = Extension(
+    return Extension(
         name,
         [source],
         depends=[header.as_posix() for header in sorted(Path("quadboost/kernels").glob("*.h"))],
-        include_dirs=["quadboost/kernels", np.get_include()],
+        include_dirs=["quadboost/kernels"],
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION")],
     )
-    # setuptools hands a .pyx to Cython's build_ext, which reads these; the C goes to build/.
-    module.cython_directives = DIRECTIVES
-    module.cython_c_in_temp = True
-    module.shared_utility_qualified_name = SHARED
-    return module
 
 
 sources = sorted(Path("quadboost").rglob("*.pyx"))

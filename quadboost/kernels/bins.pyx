@@ -33,37 +33,68 @@ cdef extern from "bins.h":
     void add_values(const int32_t* bins, Py_ssize_t n, const double* value, double* out) noexcept nogil
 
 
+cdef struct table_t:                 # values of rows and columns, in any layout
+    const char* data
+    Py_ssize_t by_row, by_column     # bytes to the next one
+    bint single                      # float32, else float64
+
+
+cdef table_t _table(cnp.ndarray X):
+    cdef table_t table
+    table.data, table.single = <const char*> cnp.PyArray_DATA(X), cnp.PyArray_TYPE(X) == cnp.NPY_FLOAT32
+    table.by_row, table.by_column = X.strides[0], X.strides[1]
+    return table
+
+
 def copy_columns(
-    const real_t[:, :] X,            # IN  (m, d), any strides
+    cnp.ndarray X,                   # IN  (m, d), aligned, float32 or float64, any strides
     Py_ssize_t first,
-    real_t[:, ::1] out,              # OUT (n, m) columns first .. first + n
+    cnp.ndarray out,                 # OUT (n, m), by rows, of the type of X: columns first .. first + n
 ):
     """Columns of X, one after the other."""
-    cdef Py_ssize_t start = 0, last, r, k, m = X.shape[0], n = out.shape[0]
+    cdef table_t table = _table(X)
+    cdef void* columns = cnp.PyArray_DATA(out)
+    cdef Py_ssize_t n = out.shape[0], m = out.shape[1]
+    table.data += first * table.by_column
     with nogil:
-        while start < m:  # a few rows at a time: those of the first column are still at hand for the others
-            last = min(m, start + 64)
-            for r in range(last, min(m, last + 64)):
-                PREFETCH(&X[r, first])
-                PREFETCH(&X[r, first + n - 1])
-            for k in range(n):
-                for r in range(start, last):
-                    out[k, r] = X[r, first + k]
-            start = last
+        if table.single:
+            _copy_columns(table, n, m, <float*> columns)
+        else:
+            _copy_columns(table, n, m, <double*> columns)
+
+
+cdef void _copy_columns(table_t X, Py_ssize_t n, Py_ssize_t m, real_t* out) noexcept nogil:
+    cdef Py_ssize_t start = 0, last, r, k
+    while start < m:  # a few rows at a time: those of the first column are still at hand for the others
+        last = min(m, start + 64)
+        for r in range(last, min(m, last + 64)):
+            PREFETCH(X.data + r * X.by_row)
+            PREFETCH(X.data + r * X.by_row + (n - 1) * X.by_column)
+        for k in range(n):
+            for r in range(start, last):
+                out[k * m + r] = (<const real_t*> (X.data + r * X.by_row + k * X.by_column))[0]
+        start = last
 
 
 def distinct_runs(
-    const real_t[::1] values,        # IN  (n) ascending
+    cnp.ndarray values,              # IN  (n) ascending, float32 or float64, one after the other
     int64_t[::1] before,             # OUT (n + 1) how many values come before each distinct one, and in all
 ):
     """How many distinct values there are."""
-    cdef Py_ssize_t i, k = 0, n = values.shape[0]
-    with nogil:
-        before[0] = 0
-        for i in range(1, n):
-            before[k + 1] = i  # without a branch: overwritten until the value changes
-            k += values[i] != values[i - 1]
-        before[k + 1] = n
+    cdef const void* data = cnp.PyArray_DATA(values)
+    cdef Py_ssize_t n = values.shape[0]
+    if cnp.PyArray_TYPE(values) == cnp.NPY_FLOAT32:
+        return _distinct_runs(<const float*> data, n, &before[0])
+    return _distinct_runs(<const double*> data, n, &before[0])
+
+
+cdef Py_ssize_t _distinct_runs(const real_t* values, Py_ssize_t n, int64_t* before) noexcept nogil:
+    cdef Py_ssize_t i, k = 0
+    before[0] = 0
+    for i in range(1, n):
+        before[k + 1] = i  # without a branch: overwritten until the value changes
+        k += values[i] != values[i - 1]
+    before[k + 1] = n
     return k + 1
 
 
@@ -182,19 +213,6 @@ def quantile_cuts(
             b += 1
             first = end
     return b
-
-
-cdef struct table_t:                 # values of rows and columns, in any layout
-    const char* data
-    Py_ssize_t by_row, by_column     # bytes to the next one
-    bint single                      # float32, else float64
-
-
-cdef table_t _table(cnp.ndarray X):
-    cdef table_t table
-    table.data, table.single = <const char*> cnp.PyArray_DATA(X), cnp.PyArray_TYPE(X) == cnp.NPY_FLOAT32
-    table.by_row, table.by_column = X.strides[0], X.strides[1]
-    return table
 
 
 cdef inline void _copy_column(table_t X, Py_ssize_t first, Py_ssize_t f, Py_ssize_t n, double* x) noexcept nogil:

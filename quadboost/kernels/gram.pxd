@@ -1,6 +1,5 @@
 """Where rounds find Gram columns; see gram.pyx."""
 
-cimport numpy as cnp
 from libc.stdint cimport int64_t, uintptr_t
 
 
@@ -20,6 +19,6 @@ cdef class Store:
     cdef int64_t[::1] _stamp
     cdef int64_t _clock
     cdef list _pieces
-    cdef cnp.ndarray _view(self, uintptr_t place)
+    cdef object _view(self, uintptr_t place)
     cdef bint _make(self, Py_ssize_t voter) noexcept nogil
     cdef const void* fetch(self, Py_ssize_t voter) noexcept nogil

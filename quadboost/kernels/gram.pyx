@@ -303,7 +303,7 @@ cdef class Store:
         """The column of a voter that is in memory, not a copy."""
         return self._view(self._address[voter])
 
-    cdef cnp.ndarray _view(self, uintptr_t place):
+    cdef object _view(self, uintptr_t place):
         cdef cnp.npy_intp n = self._address.shape[0]
         cdef int kind = cnp.NPY_INT32 if self.counts else cnp.NPY_FLOAT64
         cdef cnp.ndarray view = cnp.PyArray_SimpleNewFromData(1, &n, kind, <void*> place)

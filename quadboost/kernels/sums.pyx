@@ -4,70 +4,96 @@ Every sum over coded rows is a sum of integers, so that neither the number of th
 a bit of a result. Python allocates, the kernels fill; arguments are marked IN / OUT. Kernels trust what they are given
 (the callers check) and hold no policy.
 """
+cimport numpy as cnp
 from cython.parallel cimport prange
-from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from quadboost.kernels.types cimport code_t, sum_of_products
 
 
-cdef void _bin_sums_of(
-    const code_t[:, ::1] codes, const int64_t[::1] value, const int64_t[::1] bin_start, int64_t[::1] out,
+cdef void _add_to_bins(
+    const code_t* codes, Py_ssize_t m, Py_ssize_t d, const int64_t* value, const int64_t* bin_start, int64_t* out,
     Py_ssize_t first, Py_ssize_t last,
 ) noexcept nogil:
+    """Add to the bins of the columns first..last."""
     cdef Py_ssize_t r, f
-    for r in range(codes.shape[0]):
+    for r in range(m):
         for f in range(first, last):
-            out[bin_start[f] + codes[r, f]] += value[r]
+            out[bin_start[f] + codes[r * d + f]] += value[r]
 
 
 def bin_sums(
-    const code_t[:, ::1] codes,      # IN  (m, d)
+    cnp.ndarray codes,               # IN  (m, d), by rows, of one, two or four bytes
     const int64_t[::1] value,        # IN  (m)
     const int64_t[::1] bin_start,    # IN  (d + 1)
     int64_t[::1] out,                # OUT (bins of all columns) sum of value in each bin; zeroed by the caller
     int n_threads,
 ):
-    cdef Py_ssize_t t, d = codes.shape[1]
+    cdef const void* data = cnp.PyArray_DATA(codes)
+    cdef Py_ssize_t t, m = codes.shape[0], d = codes.shape[1], first, last
+    cdef int size = cnp.PyArray_ITEMSIZE(codes)
     for t in prange(n_threads, nogil=True, schedule="static", num_threads=n_threads):
-        _bin_sums_of(codes, value, bin_start, out, t * d // n_threads, (t + 1) * d // n_threads)
+        first, last = t * d // n_threads, (t + 1) * d // n_threads
+        if size == 1:
+            _add_to_bins(<const uint8_t*> data, m, d, &value[0], &bin_start[0], &out[0], first, last)
+        elif size == 2:
+            _add_to_bins(<const uint16_t*> data, m, d, &value[0], &bin_start[0], &out[0], first, last)
+        else:
+            _add_to_bins(<const uint32_t*> data, m, d, &value[0], &bin_start[0], &out[0], first, last)
 
 
 def sort_rows(
-    const code_t[:, ::1] codes,      # IN  (m, d)
+    cnp.ndarray codes,               # IN  (m, d), by rows, of one, two or four bytes
     Py_ssize_t f,
     int64_t[:, ::1] count,           # scratch (n_threads, bins of f)
-    code_t[::1] own,                 # scratch (m)
+    cnp.ndarray own,                 # scratch (m) of the type of codes
     int64_t[::1] bin_end,            # OUT (bins of f) where each bin ends in `order`
     int32_t[::1] order,              # OUT (m) rows by their bin of feature f, in order within a bin
     int n_threads,
 ):
-    cdef Py_ssize_t t, b, m = codes.shape[0]
+    cdef const void* data = cnp.PyArray_DATA(codes)
+    cdef void* codes_of_f = cnp.PyArray_DATA(own)
+    cdef int size = cnp.PyArray_ITEMSIZE(codes)
+    with nogil:
+        if size == 1:
+            _sort_rows(<const uint8_t*> data + f, codes.shape[1], count, <uint8_t*> codes_of_f, bin_end, order, n_threads)
+        elif size == 2:
+            _sort_rows(<const uint16_t*> data + f, codes.shape[1], count, <uint16_t*> codes_of_f, bin_end, order, n_threads)
+        else:
+            _sort_rows(<const uint32_t*> data + f, codes.shape[1], count, <uint32_t*> codes_of_f, bin_end, order, n_threads)
+
+
+cdef void _sort_rows(
+    const code_t* codes, Py_ssize_t d, int64_t[:, ::1] count, code_t* own, int64_t[::1] bin_end, int32_t[::1] order,
+    int n_threads,
+) noexcept nogil:
+    cdef Py_ssize_t t, b, m = order.shape[0], n_bins = bin_end.shape[0]
     cdef int64_t here = 0, n
-    for t in prange(n_threads, nogil=True, schedule="static", num_threads=n_threads):
-        _count_own(codes, f, own, count[t], t * m // n_threads, (t + 1) * m // n_threads)
-    for b in range(bin_end.shape[0]):
+    for t in prange(n_threads, schedule="static", num_threads=n_threads):
+        _count_own(codes, d, own, &count[t, 0], n_bins, t * m // n_threads, (t + 1) * m // n_threads)
+    for b in range(n_bins):
         for t in range(n_threads):
             n = count[t, b]
             count[t, b] = here
             here += n
         bin_end[b] = here
-    for t in prange(n_threads, nogil=True, schedule="static", num_threads=n_threads):
-        _place_own(own, count[t], order, t * m // n_threads, (t + 1) * m // n_threads)
+    for t in prange(n_threads, schedule="static", num_threads=n_threads):
+        _place_own(own, &count[t, 0], &order[0], t * m // n_threads, (t + 1) * m // n_threads)
 
 
 cdef void _count_own(
-    const code_t[:, ::1] codes, Py_ssize_t f, code_t[::1] own, int64_t[::1] count, Py_ssize_t first, Py_ssize_t last
+    const code_t* codes, Py_ssize_t d, code_t* own, int64_t* count, Py_ssize_t n_bins, Py_ssize_t first, Py_ssize_t last
 ) noexcept nogil:
     cdef Py_ssize_t r
-    memset(&count[0], 0, count.shape[0] * sizeof(int64_t))
+    memset(count, 0, n_bins * sizeof(int64_t))
     for r in range(first, last):
-        own[r] = codes[r, f]
+        own[r] = codes[r * d]
         count[own[r]] += 1
 
 
 cdef void _place_own(
-    const code_t[::1] own, int64_t[::1] here, int32_t[::1] order, Py_ssize_t first, Py_ssize_t last
+    const code_t* own, int64_t* here, int32_t* order, Py_ssize_t first, Py_ssize_t last
 ) noexcept nogil:
     cdef Py_ssize_t r
     for r in range(first, last):

@@ -31,6 +31,12 @@ CELLS_AT_A_TIME = 20_000_000  # coded between two chances to interrupt
 MOST_BINS = 1 << 31  # of all columns together: their numbers have 32 bits
 
 
+def check_values(X: np.ndarray) -> None:
+    """Refuse what a kernel would misread: it takes X by its address."""
+    if X.ndim != 2 or X.dtype not in (np.float32, np.float64):
+        raise ValueError(f"X is {X.dtype} of shape {X.shape}; give rows and columns of float32 or float64")
+
+
 class Intervals(NamedTuple):
     """Voters as bins: the last one before the interval, the last one in it, and the last one where they vote at all."""
 
@@ -176,6 +182,7 @@ class Voters:
 
     def code(self, X: np.ndarray, n_threads: int = 1) -> np.ndarray:
         """The bin of every value of X, as small integers."""
+        check_values(X)
         index = bin_index(self.cuts)
         most = int(self.n_cuts.max(initial=0))  # the code of the largest value; a missing one has the next
         for dtype in (np.uint8, np.uint16, np.uint32):

@@ -213,7 +213,12 @@ boost(moments, "l2", reg_lambda=100.0, reweight_every=1, reweight_sweeps=10**9, 
 
 @pytest.mark.skipif(os.name == "nt", reason="no SIGINT for a single process")
 @pytest.mark.parametrize(
-    "code", [ROUNDS_WITHOUT_END, COLUMNS_WITHOUT_END, SWEEPS_WITHOUT_END], ids=["rounds", "columns", "sweeps"]
+    "code",
+    [
+        pytest.param(ROUNDS_WITHOUT_END, id="rounds"),
+        pytest.param(COLUMNS_WITHOUT_END, id="columns", marks=pytest.mark.slow),
+        pytest.param(SWEEPS_WITHOUT_END, id="sweeps"),
+    ],
 )
 def test_an_interrupt_ends_a_fit_that_would_never_end(code, tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(Path(quadboost.__file__).parents[1])}

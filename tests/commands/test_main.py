@@ -91,6 +91,7 @@ def test_quiet_prints_nothing(run, monkeypatch):
     assert run("train", "--example", "iris", "-o", "m.h5", "--quiet").ok() == ""
 
 
+@pytest.mark.slow
 def test_a_bar_is_drawn_on_a_terminal_only(tmp_path):
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))

@@ -46,6 +46,7 @@ def test_a_standard_output_that_is_full(model, tmp_path):
     assert (predict.returncode, err) == (2, "quadboost-predict: standard output: No space left on device\n")
 
 
+@pytest.mark.slow
 def test_a_standard_output_that_is_closed(tmp_path):
     done = subprocess.run(
         ["sh", "-c", '"$@" >&-', "sh", *command("train", "--example", "iris", "-o", "m.h5", "--cv", 0)],
@@ -64,7 +65,8 @@ def test_a_reader_that_has_had_enough_is_no_error(long_table, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("number", "status", "message"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, None)]
+    ("number", "status", "message"),
+    [(signal.SIGINT, 130, "interrupted"), pytest.param(signal.SIGTERM, 143, None, marks=pytest.mark.slow)],
 )
 def test_an_interrupted_training_leaves_nothing(number, status, message, tmp_path):
     options = ["--penalty", "none", "--tol", 0, "--max-rounds", 10**9, "--mode", "forward", "--json", "j.json"]

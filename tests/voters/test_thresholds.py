@@ -198,3 +198,12 @@ def test_thresholds_that_mean_nothing_are_refused(thresholds):
 def test_an_unknown_spacing_is_refused():
     with pytest.raises(ValueError, match="spacing='log' is not known; use 'quantile' or 'uniform'"):
         candidate_voters(column(1, 2), spacing="log")
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.float16, ">f8"])
+def test_values_that_a_kernel_would_misread_are_refused(dtype):
+    X = np.array([[1], [2]], dtype=dtype)
+    with pytest.raises(ValueError, match="give rows and columns of float32 or float64"):
+        candidate_voters(X)
+    with pytest.raises(ValueError, match="give rows and columns of float32 or float64"):
+        candidate_voters(X.astype(float)).code(X)
