@@ -187,12 +187,12 @@ def stump_system(n, per_feature, correlation):
 @pytest.mark.parametrize("per_feature", [5, 90, 200])
 @pytest.mark.parametrize("n", [1, 2, 127, 128, 129, 300, 700])
 def test_a_system_of_several_blocks_is_solved_as_nearly_as_asked(n, per_feature, correlation, tol):
-    """What is left to gain is some tens of times what the last iteration brought, at most; nothing where tol is 0."""
+    """What is left to gain is at most a hundred times what the last iteration brought; nothing where tol is 0."""
     gram, b = stump_system(n, per_feature, correlation)
     known = np.linalg.solve(gram, b)
     x = solved(gram, b, tol)
     error = x - known
-    assert error @ gram @ error <= (50 * tol + 1e-12) * (b @ known)
+    assert error @ gram @ error <= (100 * tol + 1e-12) * (b @ known)
     if tol == 0:
         np.testing.assert_allclose(gram @ x, b, rtol=0, atol=1e-9 * np.abs(b).max())
 
