@@ -25,7 +25,7 @@ IMPORTS = {
     "data": "common",
     "voters": "common kernels data",
     "moments": "common kernels _core data voters",
-    "boosting": "common kernels _core moments",
+    "boosting": "common _core moments",
     "model": "common kernels data voters",
     "fitting": "common data voters moments boosting model",
     "choosing": "common _core data voters moments boosting model fitting",

@@ -94,10 +94,11 @@ def _way(
     room = np.divide(bound - here, step, out=np.full(len(here), np.inf), where=step != 0)
     first = int(np.argmin(room))
     if room[first] >= 1.0:
-        return wanted, slope
-    n_halves = min(MOST_HALVES, int(-np.log2(max(room[first], 1e-300))) + 1)
-    ends = [np.clip(here + share * step, low, high) for share in (*0.5 ** np.arange(n_halves), room[first])]
-    ends[-1][first] = bound[first]
+        ends = [np.clip(wanted, low, high)]  # by rounding it may be outside
+    else:
+        n_halves = min(MOST_HALVES, int(-np.log2(max(room[first], 1e-300))) + 1)
+        ends = [np.clip(here + share * step, low, high) for share in (*0.5 ** np.arange(n_halves), room[first])]
+        ends[-1][first] = bound[first]
     best, most, left = None, 0.0, slope
     for end in ends:
         product = np.empty(len(here))

@@ -145,7 +145,6 @@ class Run:
         self.voter = np.empty(0, dtype=np.int64)
         self.log = np.empty((0, 6))
         self.sweeps: list[Sweep] = []
-        self.first_objective = self.train.first_risk
         self.stop_reason = ""
         self.n_told = 0  # rounds of which the callback knows
         self.n_seen = self.best_round = 0  # on the validation rows
@@ -401,7 +400,7 @@ class Run:
     def result(self) -> Boosted:
         progress = self._progress()
         trace = self._trace(progress)
-        log, best, edge = progress.log, self.n_rounds, self.edge
+        log, best, edge, objective = progress.log, self.n_rounds, self.edge, self.kernel.objective
         history = {
             "voter": progress.voter,
             "edge": log[:, EDGE],
@@ -415,7 +414,7 @@ class Run:
             self.weight[:] = trace.weights_at(best, len(self.weight))
             self.train.set_weights(self.weight)
             edge = self.train.slope
-        objective = log[best - 1, OBJECTIVE] if best else self.first_objective
+            objective = log[best - 1, OBJECTIVE] if best else self.train.first_risk
         risk = self.risk
         return Boosted(
             weight=self.weight.copy(),

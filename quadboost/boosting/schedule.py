@@ -74,5 +74,5 @@ class Schedule:
 
     def next_pause(self, round: int) -> int:
         """The next round after which the loop must come back to Python."""
-        steps = [LOOK_EVERY, self.sweeps_every, self.callback_every if self.callback else None]
+        steps = [LOOK_EVERY, REFRESH_EVERY, self.sweeps_every, self.callback_every if self.callback else None]
         return min([self.max_rounds, *(round + step - round % step for step in steps if step)])

@@ -51,6 +51,7 @@ class Strengths:
 
     chosen: float
     points: tuple[Point, ...] = ()
+    n_rounds: int = 0  # of the path, up to the point from which rounds may go on
 
     def columns(self) -> dict[str, np.ndarray]:
         """For `history_`; none where there is no path."""
@@ -86,7 +87,7 @@ def strengths_by_gcv(
     chosen = _choice(points, n_examples, PRIOR * float(np.sqrt(run.train.first_risk / n_examples)), n_voters)
     nearest = np.argmin([abs(np.log(point.strength / chosen)) for point in points]) if chosen > 0 else 0
     run.back_to(marks[nearest])
-    return Strengths(chosen, tuple(points))
+    return Strengths(chosen, tuple(points), run.n_rounds)
 
 
 def _tol(points: list[Point]) -> float:
@@ -111,7 +112,7 @@ def _is_past(points: list[Point], n_examples: float) -> bool:
     if not points:
         return False
     first, last, least = points[0], points[-1], min(point.gcv for point in points)
-    if not last.risk > 0 or last.strength < LEAST_SHARE * first.strength or last.n_active > MOST_ACTIVE * n_examples:
+    if not (last.risk > 0 and last.strength > 0) or last.strength < LEAST_SHARE * first.strength or last.n_active > MOST_ACTIVE * n_examples:
         return True
     before = min((point.gcv for point in points if point.strength >= 2.0 * last.strength), default=np.inf)
     has_gain = first.gcv > least * (1.0 + CLEAR_RISE / n_examples)

@@ -240,7 +240,7 @@ class _QuadBoost(BaseEstimator):
             raise ValueError("warm_start goes on from a fit to other rows; give the same data, or set warm_start=False")
         schedule = options.schedule
         with (
-            steps_of(self.verbose, None, "strength") as tell,
+            steps_of(self.verbose if options.follows_path else 0, None, "strength") as tell,
             news_of(self.verbose, self.callbacks or (), schedule.max_rounds, rows.y.shape[1]) as callback,
         ):
             trained = train(

@@ -54,6 +54,11 @@ class Options:
         check_thresholds(self.thresholds, self.spacing)
         at_least("cache_bytes", self.cache_bytes, 1)
 
+    @property
+    def follows_path(self) -> bool:
+        """Whether the strength is chosen along a path."""
+        return self.reg_lambda == "auto" and self.penalty == "l1" and self.mode == "corrective"
+
 
 @dataclass(frozen=True)
 class Measured:
@@ -116,10 +121,10 @@ def train(
     for output in range(n_outputs):
         fit = _Fit(problem, measured, options, output, validation)
         schedule = options.schedule.share(time.monotonic() - start, n_outputs - output)
-        if warm is not None:
+        if warm is not None and not fit.was_too_short(warm[output]):
             strengths.append(warm[output].strengths)
             boosted.append(fit.rounds(strengths[-1], schedule, warm[output].progress))
-        elif options.reg_lambda == "auto" and options.penalty == "l1" and options.mode == "corrective":
+        elif options.follows_path:
             own, result = fit.path(schedule, tell)
             strengths.append(own)
             boosted.append(result)
@@ -167,6 +172,14 @@ class _Fit:
                 run.go(schedule)
                 return strengths, run.result()
         return strengths, self.rounds(strengths, schedule)
+
+    def was_too_short(self, warm: Warm) -> bool:
+        """Whether rounds began anew because there might not be as many as the path had, and now there may.
+
+        Then all begins anew, so that several fits lead to where one does.
+        """
+        n_path, n_done = warm.strengths.n_rounds, len(warm.progress.voter)
+        return self.validation is None and n_done <= n_path < self.options.schedule.max_rounds and n_path > 0
 
     def reg_lambda(self) -> float:
         options, moments = self.options, self.measured.moments

@@ -47,10 +47,11 @@ def test_l1_without_a_useful_voter_draws_none(problem):
 
 
 def test_a_larger_tol_stops_earlier_but_no_earlier_than_it_says(problem):
-    tol = 0.03
+    """Where there is no gap: a thousandth of tol is what a voter may still move by."""
+    tol = 30.0
     found = boost(problem.moments, NoPenalty(), fit_intercept=True, tol=tol)
     rows, eta = problem.rows(True), problem.rows(True).etas()
-    floor = tol**2 * rows.risk(np.zeros(len(eta)))
+    floor = (tol / 1000) ** 2 * rows.risk(np.zeros(len(eta)))
     assert found.stop_reason == "converged"
     assert np.all(-np.diff(found.history["objective"]) > floor)
     voting = eta > 0
@@ -148,7 +149,7 @@ def test_a_target_far_from_zero_does_not_make_risk_and_certificate_false(problem
     moments = moments_from_matrix(problem.H, problem.y + 1e8)
     found = boost(moments, L1(0.01), fit_intercept=True)
     assert found.risk == pytest.approx(known.risk, rel=1e-3)
-    assert found.dual_gap >= found.risk + L1(0.01).value(found.weight) - known.objective
+    assert found.dual_gap >= found.risk + L1(0.01).value(found.weight) - known.objective - 1e-13
 
 
 def test_no_certificate_is_claimed_for_forward_rounds(problem):

@@ -90,7 +90,7 @@ def slack_in_optimality(name, lam, a, edge):
 def test_rounds_end_at_the_conditions_of_optimality(penalty, name, lam, fit_intercept):
     H, y = random_problem()
     moments = quadboost.moments_from_matrix(H, y)
-    found = quadboost.boost(moments, penalty, tol=1e-12, max_rounds=100_000, fit_intercept=fit_intercept)
+    found = quadboost.boost(moments, penalty, tol=1e-24, max_rounds=100_000, fit_intercept=fit_intercept)
     edge = training_rows(H, y, None, fit_intercept).edges(found.weight)
     np.testing.assert_allclose(found.edge, edge, rtol=0, atol=1e-12)
     np.testing.assert_allclose(slack_in_optimality(name, lam, found.weight, edge), 0, rtol=0, atol=1e-10)

@@ -26,7 +26,6 @@ def random_trace(seed):
         sweeps=[sweep(round) for round in after],
         first_intercept=0.5,
         centre={3: 0.25, 5: -1.0},
-        first_weight=rng.normal(size=N_VOTERS) if seed % 2 else None,
     )
 
 
@@ -40,7 +39,7 @@ def changes_of(trace, round):
 
 def replayed(trace):
     """The weights before the first round and after each."""
-    weight = np.zeros(N_VOTERS) if trace.first_weight is None else trace.first_weight.copy()
+    weight = np.zeros(N_VOTERS)
     stages = [weight.copy()]
     for round in range(1, len(trace.voter) + 1):
         for voter, total in changes_of(trace, round):
@@ -66,13 +65,6 @@ def test_all_changes_are_those_of_every_round(seed):
         assert found == list(changes_of(trace, round))
         first = last
     assert first == len(voter) == len(total)
-
-
-def test_the_weights_that_a_run_began_with_are_not_changed():
-    trace = random_trace(1)
-    before = trace.first_weight.copy()
-    trace.weights_at(len(trace.voter), N_VOTERS)[:] = 7.0
-    np.testing.assert_array_equal(trace.first_weight, before)
 
 
 def test_centres_of_voters_that_were_never_drawn_are_zero():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from mixed_table import N_LEVELS, mixed_table, targets
+from starting import run_from
 
 from quadboost import _core, boost
 from quadboost.boosting import reweight
@@ -30,16 +31,17 @@ def reweighted(moments, *arguments, **options):
 
 
 def rounds(penalty, fit_intercept, max_rounds, start=None, moments=MOMENTS):
-    schedule = Schedule(max_rounds=max_rounds, tol=1e-12)
-    return run_rounds(moments, penalty, schedule, mode="corrective", fit_intercept=fit_intercept, start_weight=start)
+    """Rounds alone, from zeros or from given weights."""
+    with run_from(np.zeros(moments.n_voters) if start is None else start, moments, penalty,
+                  fit_intercept=fit_intercept) as run:  # fmt: skip
+        run.go(Schedule(max_rounds=max_rounds, tol=1e-12, reweight_every=None))
+        return run.result()
 
 
 def at(penalty, fit_intercept, weight, moments=MOMENTS):
-    """The state with given weights: rounds that would have to bring more than they can."""
-    schedule = Schedule(max_rounds=1, tol=1e12)
-    found = run_rounds(moments, penalty, schedule, mode="corrective", fit_intercept=fit_intercept, start_weight=weight)
-    assert found.n_rounds == 0
-    return found
+    """The state with given weights."""
+    with run_from(weight, moments, penalty, fit_intercept=fit_intercept) as run:
+        return run.result()
 
 
 @each_intercept
@@ -117,7 +119,7 @@ def test_rounds_that_solve_now_and_then_prove_the_optimum_much_sooner(penalty, f
 
 
 def test_solving_without_reweight_every_warns():
-    with pytest.warns(UserWarning, match="reweight_sweeps='solve' does nothing without reweight_every; set it, for"):
+    with pytest.warns(UserWarning, match="reweight_sweeps='solve' does nothing without a number for reweight_every"):
         found = boost(MOMENTS, L1(0.02), reweight_sweeps="solve", max_rounds=20)
     np.testing.assert_array_equal(found.weight, boost(MOMENTS, L1(0.02), max_rounds=20).weight)
 
@@ -131,7 +133,7 @@ def test_solving_for_more_voters_than_it_is_for_warns_once(monkeypatch):
     assert np.count_nonzero(found.weight) > 5
     assert len(told) == 1
     assert "it is for at most 5, use sweeps or a stronger penalty" in str(told[0].message)
-    np.testing.assert_array_equal(found.weight, boost(MOMENTS, L2(0.01), max_rounds=60).weight)
+    np.testing.assert_array_equal(found.weight, boost(MOMENTS, L2(0.01), reweight_every=None, max_rounds=60).weight)
 
 
 def test_solving_for_as_many_voters_as_it_is_for_does_not_warn(monkeypatch):
@@ -145,21 +147,90 @@ def test_solving_for_as_many_voters_as_it_is_for_does_not_warn(monkeypatch):
 # --- the linear system --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8, 61, 200])
-def test_a_system_is_solved(n):
+def solved(gram, b, tol=0.0):
+    x = b.copy()
+    _core.solve(gram, x, 1e-12 * gram.diagonal().max(), tol)
+    return x
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8, 61, 128])
+def test_a_system_of_one_block_is_solved(n):
     random = np.random.default_rng(n)
     A = random.normal(size=(n, n + 5))
     gram, b = A @ A.T, random.normal(size=n)
-    x = b.copy()
-    _core.solve(gram.copy(), x, 1e-12 * gram.diagonal().max())
-    np.testing.assert_allclose(gram @ x, b, atol=1e-8 * np.abs(b).max())
+    np.testing.assert_allclose(gram @ solved(gram, b), b, rtol=0, atol=1e-8 * np.abs(b).max())
 
 
 def test_of_voters_that_always_agree_the_first_moves():
     A = np.random.default_rng(0).normal(size=(30, 20))
     A[:, [4, 11, 19]] = A[:, [2]]
     gram, b = A.T @ A, A.T @ np.arange(30.0)
-    x = b.copy()
-    _core.solve(gram.copy(), x, 1e-12 * gram.diagonal().max())
+    x = solved(gram, b)
     assert not x[[4, 11, 19]].any()
     np.testing.assert_allclose(gram @ x, b, rtol=1e-9)
+
+
+def stump_system(n, per_feature, correlation):
+    """Gram matrix and edges of n stumps: those of a feature nearly agree with their neighbours."""
+    random = np.random.default_rng(n)
+    d = -(-n // per_feature)
+    X = random.normal(size=(2_000, d)) + correlation * random.normal(size=(2_000, 1))
+    cuts = np.quantile(X, np.arange(1, per_feature + 1) / (per_feature + 1), axis=0)
+    H = np.where(X[:, :, None] > cuts.T, 1.0, -1.0).reshape(2_000, -1)[:, :n]
+    H -= H.mean(axis=0)
+    y = np.sin(X).sum(axis=1) + random.normal(size=2_000)
+    return H.T @ H / 2_000, H.T @ (y - y.mean()) / 2_000
+
+
+@pytest.mark.parametrize("tol", [1e-2, 1e-4, 1e-8, 0.0])
+@pytest.mark.parametrize("correlation", [0.0, 3.0], ids=["independent", "correlated"])
+@pytest.mark.parametrize("per_feature", [5, 90, 200])
+@pytest.mark.parametrize("n", [1, 2, 127, 128, 129, 300, 700])
+def test_a_system_of_several_blocks_is_solved_as_nearly_as_asked(n, per_feature, correlation, tol):
+    """What is left to gain is at most a hundred times what the last iteration brought; nothing where tol is 0."""
+    gram, b = stump_system(n, per_feature, correlation)
+    known = np.linalg.solve(gram, b)
+    x = solved(gram, b, tol)
+    error = x - known
+    assert error @ gram @ error <= (100 * tol + 1e-12) * (b @ known)
+    if tol == 0:
+        np.testing.assert_allclose(gram @ x, b, rtol=0, atol=1e-9 * np.abs(b).max())
+
+
+@pytest.mark.parametrize("n", [3, 150])
+def test_of_the_matrix_the_upper_half_is_read_and_nothing_is_changed(n):
+    gram, b = stump_system(n, 30, 1.0)
+    upper = np.triu(gram) + np.tril(np.full((n, n), np.nan), -1)
+    given = upper.copy()
+    np.testing.assert_array_equal(solved(upper, b, 1e-6), solved(gram, b, 1e-6))
+    np.testing.assert_array_equal(upper, given)
+
+
+def test_voters_that_agree_across_blocks_do_no_harm():
+    """The second half of the voters repeats the first: their weights may be shared in any way."""
+    gram, b = stump_system(200, 50, 1.0)
+    twice, b_twice = np.tile(gram, (2, 2)), np.tile(b, 2)
+    for tol in (reweight.NEAR, 1e-12):
+        x = solved(twice, b_twice, tol)
+        assert np.isfinite(x).all()
+        assert np.abs(x).max() <= np.abs(solved(gram, b, tol)).max()
+        np.testing.assert_allclose(twice @ x, b_twice, rtol=0, atol=5 * tol**0.5 * np.abs(b).max())
+
+
+@pytest.mark.parametrize("n", [1, 7, 8, 9, 17, 300])
+def test_a_product_reads_the_upper_half(n):
+    gram, x = stump_system(n, 40, 1.0)
+    upper, out = np.triu(gram) + np.tril(np.full((n, n), np.nan), -1), np.empty(n)
+    _core.multiply(upper, x, out)
+    np.testing.assert_allclose(out, gram @ x, rtol=0, atol=1e-13 * np.abs(gram @ x).max())
+
+
+@each_intercept
+def test_the_gram_matrix_of_some_voters_is_that_of_what_they_say(fit_intercept):
+    voters = np.flatnonzero(np.random.default_rng(0).random(MOMENTS.n_voters) < 0.3)
+    centre = MOMENTS.voter_sum / MOMENTS.total_weight if fit_intercept else np.zeros(MOMENTS.n_voters)
+    known = np.array([MOMENTS.gram.column(j)[voters] for j in voters.tolist()]) / MOMENTS.total_weight
+    known -= np.outer(centre[voters], centre[voters])
+    with MOMENTS.gram.lease() as columns:
+        found = reweight._gram(MOMENTS, columns, voters, fit_intercept)
+    np.testing.assert_allclose(np.triu(found), np.triu(known), rtol=0, atol=1e-14)

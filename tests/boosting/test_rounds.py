@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from oracles import lasso_solution
 from reference import decrease_from
+from starting import run_from
 from weighted_problem import WeightedProblem, each_intercept, each_mode, each_penalty
 
 from quadboost import boost, moments_from_matrix
 from quadboost.boosting.penalties import L1, L2, LInf, NoPenalty
-from quadboost.boosting.rounds import run_rounds
-from quadboost.boosting.schedule import Schedule
+from quadboost.boosting.rounds import open_run
+from quadboost.boosting.schedule import LOOK_EVERY, Schedule
 from quadboost.moments.moments import column_moments
 from quadboost.voters.thresholds import candidate_voters
 
@@ -28,8 +29,13 @@ def problem():
 
 @pytest.mark.parametrize(
     "sweeps",
-    [{}, {"reweight_every": 7, "reweight_sweeps": 2}, {"reweight_every": 9, "reweight_sweeps": "solve"}],
-    ids=["no sweeps", "sweeps", "solve"],
+    [
+        {"reweight_every": None},
+        {},
+        {"reweight_every": 7, "reweight_sweeps": 2},
+        {"reweight_every": 9, "reweight_sweeps": "solve"},
+    ],
+    ids=["no sweeps", "auto", "sweeps", "solve"],
 )
 @each_intercept
 @each_mode
@@ -57,7 +63,8 @@ def test_risks_from_moments_are_the_risks_of_the_scores_at_every_round(
 def test_each_round_decreases_the_objective_by_what_its_penalty_states(
     problem, penalty, name, lam, mode, fit_intercept
 ):
-    found = boost(problem.moments, penalty, mode=mode, fit_intercept=fit_intercept, max_rounds=200)
+    options = {"mode": mode, "fit_intercept": fit_intercept, "reweight_every": None}
+    found = boost(problem.moments, penalty, max_rounds=200, **options)
     rows, history = problem.rows(fit_intercept), found.history
     eta = rows.etas()
     before = np.zeros(problem.moments.n_voters)
@@ -155,27 +162,113 @@ def test_hardly_a_round_is_run_after_the_one_that_stops_for_want_of_progress():
     assert n_columns(problem) <= n_columns(other)
 
 
-@pytest.mark.parametrize("sweeps", [{}, {"reweight_every": 4}], ids=["no sweeps", "sweeps"])
+# --- a run that goes on -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sweeps", [None, 4, "auto"])
 def test_rounds_may_start_from_any_weights(problem, sweeps):
     n_voters, penalty = problem.moments.n_voters, L1(0.01)
     start = np.where(np.arange(n_voters) % 3 == 0, 0.1, 0.0)
-    schedule = Schedule(max_rounds=100_000, tol=1e-10, **sweeps)
-    rules = {"mode": "corrective", "fit_intercept": True}
-    found = run_rounds(problem.moments, penalty, schedule, start_weight=start, **rules)
     rows = problem.rows(True)
-    np.testing.assert_array_equal(found.trace.weights_at(0, n_voters), start)
-    for n_rounds in (1, 4, 9):
-        a = found.trace.weights_at(n_rounds, n_voters)
-        assert found.history["risk"][n_rounds - 1] == pytest.approx(rows.risk(a), rel=1e-12)
-        objective = rows.risk(a) + penalty.value(a)
-        assert found.history["objective"][n_rounds - 1] == pytest.approx(objective, rel=1e-12)
+    with run_from(start, problem.moments, penalty, fit_intercept=True) as run:
+        assert run.risk == pytest.approx(rows.risk(start), rel=1e-12)
+        for max_rounds in (1, 4, 9, 100_000):
+            run.go(Schedule(max_rounds=max_rounds, tol=1e-10, reweight_every=sweeps))
+            found = run.result()
+            assert found.risk == pytest.approx(rows.risk(found.weight), rel=1e-12)
+            assert found.objective == pytest.approx(found.risk + penalty.value(found.weight), rel=1e-12)
+            assert found.objective == pytest.approx(found.history["objective"][-1], rel=1e-12)
+    assert found.stop_reason == "converged"
     known = boost(problem.moments, penalty, fit_intercept=True, max_rounds=100_000, tol=1e-10)
-    assert found.objective == pytest.approx(known.objective, abs=1e-12)
-    never_better = run_rounds(
-        problem.moments, penalty, schedule, start_weight=known.weight, validation=problem.moments, **rules
+    assert found.objective == pytest.approx(known.objective, abs=1e-9)
+
+
+OTHER_PENALTIES = [(L1(0.05), L1(0.003)), (L2(5.0), L2(0.1)), (LInf(0.02), LInf(0.1)), (L2(0.5), L1(0.01))]
+
+
+@pytest.mark.parametrize(("first", "second"), OTHER_PENALTIES, ids=repr)
+@each_intercept
+def test_a_run_goes_on_under_another_penalty_to_its_optimum(problem, first, second, fit_intercept):
+    schedule, rows = Schedule(tol=1e-8), problem.rows(fit_intercept)
+    with open_run(problem.moments, first, mode="corrective", fit_intercept=fit_intercept) as run:
+        run.go(schedule)
+        before = run.result()
+        run.change(second)
+        at_once = run.result()
+        run.go(schedule)
+        found = run.result()
+    np.testing.assert_array_equal(at_once.weight, before.weight)
+    assert at_once.objective == pytest.approx(before.risk + second.value(before.weight), rel=1e-12)
+    np.testing.assert_allclose(at_once.edge, before.edge, rtol=0, atol=1e-13)
+    assert found.stop_reason == "converged"
+    known = boost(problem.moments, second, fit_intercept=fit_intercept, tol=1e-8)
+    assert abs(found.objective - known.objective) <= 1e-8 * known.first_risk
+    np.testing.assert_allclose(found.edge, rows.edges(found.weight), rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(found.trace.weights_at(found.n_rounds, len(found.weight)), found.weight)
+
+
+@each_intercept
+def test_a_run_can_be_put_back_to_where_it_was_marked(problem, fit_intercept):
+    with open_run(problem.moments, L2(0.5), mode="corrective", fit_intercept=fit_intercept) as run:
+        run.go(Schedule(max_rounds=120, tol=0.0))
+        mark, known = run.mark(), run.result()
+        run.go(Schedule(max_rounds=200, tol=0.0))
+        later = run.result()
+        run.change(L2(0.1))
+        run.go(Schedule(max_rounds=300, tol=0.0))
+        run.change(L2(0.5))
+        run.back_to(mark)
+        found = run.result()
+        run.go(Schedule(max_rounds=200, tol=0.0))
+        again = run.result()
+    np.testing.assert_array_equal(found.weight, known.weight)
+    assert found.n_rounds == known.n_rounds == 120
+    assert found.objective == pytest.approx(known.objective, rel=1e-12)
+    np.testing.assert_allclose(found.edge, known.edge, rtol=0, atol=1e-13)
+    np.testing.assert_array_equal(found.trace.weights_at(120, len(found.weight)), found.weight)
+    np.testing.assert_allclose(again.weight, later.weight, rtol=0, atol=1e-9)
+
+
+# --- when rounds stop ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tol", [1e-2, 1e-4, 1e-6])
+@each_intercept
+@each_penalty
+def test_a_run_stops_at_the_first_look_at_which_the_gap_is_small_enough(
+    problem, penalty, name, lam, fit_intercept, tol
+):
+    options = {"fit_intercept": fit_intercept, "reweight_every": None, "max_rounds": 200_000}
+    found = boost(problem.moments, penalty, tol=tol, **options)
+    assert found.stop_reason == "converged"
+    if not penalty.has_gap:
+        scale = np.sqrt(found.first_risk)
+        assert np.abs(found.edge).max() <= 1.5e-3 * tol * scale  # the voters' second moments are about 1
+        return
+    assert found.dual_gap <= tol * found.first_risk
+    if found.n_rounds <= LOOK_EVERY:
+        return
+    assert found.n_rounds % LOOK_EVERY == 0
+    shorter = boost(problem.moments, penalty, tol=0.0, **{**options, "max_rounds": found.n_rounds - LOOK_EVERY})
+    assert shorter.dual_gap > tol * found.first_risk
+
+
+@each_intercept
+@pytest.mark.parametrize("penalty", [L1(0.003), L2(0.01), LInf(0.1)], ids=repr)
+def test_by_default_weights_are_solved_for_together_and_fewer_rounds_are_needed(problem, penalty, fit_intercept):
+    found, slow = (
+        boost(problem.moments, penalty, fit_intercept=fit_intercept, tol=1e-8, reweight_every=every)
+        for every in ("auto", None)
     )
-    assert never_better.n_rounds == 0
-    np.testing.assert_array_equal(never_better.weight, known.weight)
+    assert found.trace.sweeps
+    assert not slow.trace.sweeps
+    assert found.n_rounds <= slow.n_rounds
+    assert abs(found.objective - slow.objective) <= 1e-8 * found.first_risk
+
+
+def test_where_there_is_no_gap_nothing_is_solved_for(problem):
+    for options in ({"penalty": None}, {"penalty": "l1", "reg_lambda": 0.01, "mode": "forward"}):
+        assert not boost(problem.moments, max_rounds=300, **options).trace.sweeps
 
 
 # --- sweeps and bounds --------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from quadboost.boosting import schedule
-from quadboost.boosting.schedule import REFRESH_EVERY, Schedule
+from quadboost.boosting.schedule import LOOK_EVERY, REFRESH_EVERY, Schedule
 
 
 def told(*_):
@@ -26,15 +26,42 @@ def told(*_):
 )
 def test_the_next_pause_is_the_first_round_at_which_something_is_to_be_done(options, steps, monkeypatch):
     monkeypatch.setattr(schedule, "REFRESH_EVERY", 40)
+    monkeypatch.setattr(schedule, "LOOK_EVERY", 30)
     own = Schedule(max_rounds=101, **options)
     for round in range(101):
-        known = next(t for t in range(round + 1, 102) if t == 101 or any(t % step == 0 for step in [40, *steps]))
+        known = next(t for t in range(round + 1, 102) if t == 101 or any(t % step == 0 for step in [30, 40, *steps]))
         assert own.next_pause(round) == known
 
 
 def test_slopes_are_made_anew_now_and_then():
-    assert Schedule(max_rounds=10**9).next_pause(0) == REFRESH_EVERY
-    assert Schedule(max_rounds=10**9).next_pause(REFRESH_EVERY) == 2 * REFRESH_EVERY
+    rounds = {Schedule(max_rounds=10**9).next_pause(REFRESH_EVERY * n - 1) for n in (1, 2, 3)}
+    assert rounds == {REFRESH_EVERY, 2 * REFRESH_EVERY, 3 * REFRESH_EVERY}
+
+
+def test_the_gap_is_looked_at_now_and_then():
+    assert Schedule().next_pause(0) == LOOK_EVERY
+    assert Schedule().next_pause(LOOK_EVERY + 1) == 2 * LOOK_EVERY
+
+
+def test_a_number_of_rounds_between_sweeps_is_told_from_auto_and_never():
+    assert Schedule(reweight_every=7).sweeps_every == 7
+    assert Schedule().reweight_every == "auto"
+    assert Schedule().sweeps_every is None
+    assert Schedule(reweight_every=None).sweeps_every is None
+
+
+def test_solving_waits_for_as_many_rounds_as_there_are_voters():
+    own = Schedule()
+    assert not own.is_time_to_solve(LOOK_EVERY - 1, 3)
+    assert own.is_time_to_solve(LOOK_EVERY, 3)
+    assert not own.is_time_to_solve(299, 300)
+    assert own.is_time_to_solve(300, 300)
+
+
+def test_where_no_gap_tells_when_to_stop_a_small_decrease_does():
+    assert Schedule(tol=1e-4).least_decrease(False) == pytest.approx(1e-14)
+    assert Schedule(tol=1e-4).least_decrease(True) == pytest.approx(1e-20)
+    assert Schedule(tol=0.0).least_decrease(False) == Schedule(tol=0.0).least_decrease(True) > 0
 
 
 def test_runs_share_the_time_that_is_left():
@@ -48,11 +75,6 @@ def test_runs_share_the_time_that_is_left():
     assert endless.share(100.0, 2) is endless
 
 
-def test_solving_is_named():
-    assert Schedule(reweight_sweeps="solve").solves
-    assert not Schedule(reweight_sweeps=3).solves
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -62,6 +84,7 @@ def test_solving_is_named():
         ({"patience": 0}, "patience=0 must be"),
         ({"callback_every": -1}, "callback_every=-1 must be"),
         ({"reweight_every": 0}, "reweight_every=0 must be"),
+        ({"reweight_every": "often"}, "reweight_every='often' is not known; give a whole number, 'auto' or None"),
         ({"reweight_sweeps": 0}, "reweight_sweeps=0 must be"),
         ({"reweight_sweeps": "all"}, "reweight_sweeps='all' is not known; give a whole number, or 'solve'"),
         ({"tol": -1e-9}, "tol=-1e-09 must be"),

@@ -107,7 +107,7 @@ IRIS = ["--example", "iris", "-o", "new.h5"]
         ([*TRAIN, "--reg-lambda", "x"], "--reg-lambda: 'x' is neither a number nor auto"),
         ([*TRAIN, "--reg-lambda", "-1"], "--reg-lambda -1.0 must be"),
         ([*TRAIN, "--reg-lambda", "nan"], "--reg-lambda nan must be"),
-        ([*TRAIN, "--thresholds", "1.5"], "'1.5' is neither a whole number nor all"),
+        ([*TRAIN, "--thresholds", "1.5"], "'1.5' is neither a whole number nor auto nor all"),
         ([*TRAIN, "--threads", "0"], "--threads 0 "),
         ([*TRAIN, "--cache-bytes", "0"], "--cache-bytes 0 must be"),
         ([*TRAIN, "--validation", "1.5"], "--validation 1.5 must lie between 0 and 1"),

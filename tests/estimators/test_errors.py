@@ -48,7 +48,7 @@ def replaced(values, position, value):
         ({"max_rounds": -5}, "max_rounds=-5 must be"),
         ({"max_rounds": 10.0}, "max_rounds=10.0 must be"),
         ({"thresholds": 0}, "thresholds=0 must be"),
-        ({"thresholds": "some"}, "thresholds='some' is not known; give a whole number, or 'all'"),
+        ({"thresholds": "some"}, "thresholds='some' is not known; give a whole number, 'auto' or 'all'"),
         ({"spacing": "even"}, "spacing='even' is not known; use 'quantile' or 'uniform'"),
         ({"reweight_every": 0}, "reweight_every=0 must be"),
         ({"reweight_sweeps": 0}, "reweight_sweeps=0 must be"),

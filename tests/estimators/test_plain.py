@@ -56,15 +56,15 @@ def test_constructor_is_as_documented():
         "reg_lambda": "auto",
         "alpha_max": 0.1,
         "mode": "corrective",
-        "max_rounds": 10_000,
-        "thresholds": 255,
+        "max_rounds": 100_000,
+        "thresholds": "auto",
         "spacing": "quantile",
         "fit_intercept": True,
-        "reweight_every": None,
+        "reweight_every": "auto",
         "reweight_sweeps": 1,
         "validation_fraction": None,
         "patience": 50,
-        "tol": 1e-7,
+        "tol": 1e-4,
         "n_jobs": None,
         "random_state": None,
         "verbose": 0,
@@ -322,7 +322,7 @@ def test_ten_classes_share_their_gram_columns(monkeypatch):
 
     monkeypatch.setattr(Columns, "__init__", spy)
     data, label = load_digits(return_X_y=True)
-    model = QuadBoostClassifier(max_rounds=300).fit(data, label)
+    model = QuadBoostClassifier(reg_lambda=0.003, max_rounds=300).fit(data, label)
     assert sum(model.n_rounds_) > 2_000
     assert len(stores) == 1  # each class begins with the columns that those before it had made
     assert stores[0]._n_columns < stores[0]._most  # none had to make room
@@ -398,6 +398,7 @@ def test_a_table_without_a_voter_predicts_the_mean():
     assert (model.n_rounds_, model.stop_reason_) == (0, "converged")
     assert staged(model, constant) == []
     np.testing.assert_array_equal(model.feature_importances_, 0)
+    assert model.reg_lambda_ == 0.0
 
 
 # --- what else a model tells --------------------------------------------------------------------------------

@@ -79,7 +79,7 @@ def test_a_run_goes_on_where_another_stopped():
     problem, measured = measure(BOTH)
     known = train(problem, measured, OPTIONS)
     short = train(problem, measured, replace(OPTIONS, schedule=Schedule(max_rounds=7)))
-    longer = train(problem, measured, OPTIONS, resume=[result.progress for result in short.boosted])
+    longer = train(problem, measured, OPTIONS, warm=short.warm)
     for found, wanted in zip(longer.boosted, known.boosted, strict=True):
         np.testing.assert_array_equal(found.weight, wanted.weight)
         np.testing.assert_array_equal(found.history["risk"], wanted.history["risk"])
