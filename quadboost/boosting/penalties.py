@@ -56,6 +56,10 @@ class Penalty:
         """A bound on how far the objective is above its minimum over all weights; NaN where there is none."""
         return np.nan
 
+    def divided_by(self, curvature: float) -> Penalty:
+        """The penalty on weights of a quadratic function that stands for a loss of that curvature."""
+        return self
+
     def violation(self, weight: np.ndarray, edge: np.ndarray) -> float:
         """The largest distance of an edge from what the conditions of optimality (KKT) want it to be."""
         return float(np.abs(edge - self.ridge * weight).max(initial=0.0))
@@ -103,6 +107,9 @@ class L1(Penalty):
         distance = np.where(weight == 0, at_zero, np.abs(edge - self.lam * np.sign(weight)))
         return float(distance.max(initial=0.0))
 
+    def divided_by(self, curvature: float) -> L1:
+        return L1(self.lam / curvature)
+
     def largest(self, edge: np.ndarray, eta: np.ndarray) -> float:
         # From there on every weight is zero.
         return float(np.abs(edge).max(initial=0.0))
@@ -133,6 +140,9 @@ class L2(Penalty):
             return np.nan
         slack = self.lam * weight - edge
         return dot(slack, slack) / self.lam
+
+    def divided_by(self, curvature: float) -> L2:
+        return L2(self.lam / curvature)
 
     def largest(self, edge: np.ndarray, eta: np.ndarray) -> float:
         # The objective falls by at most sum edge^2 / lam: beyond this, all voters together bring less than the

@@ -51,7 +51,7 @@ class Boosted:
     history: dict[str, np.ndarray]
     stop_reason: str
     trace: Trace = field(repr=False)
-    progress: Progress = field(repr=False)
+    progress: Progress | None = field(repr=False)
 
     def figures(self) -> dict[str, Any]:
         """The figures that are worth keeping with a model."""

@@ -26,7 +26,8 @@ from ..data.examples import labels_of, real_targets
 from ..fitting.problem import Problem
 from ..fitting.training import Measured, Options
 from ..moments.moments import DEFAULT_CACHE_BYTES, Moments
-from .plain import QuadBoostClassifier, QuadBoostRegressor, _QuadBoost
+from .base import QuadBoost
+from .plain import QuadBoostClassifier, QuadBoostRegressor
 
 if TYPE_CHECKING:
     from typing_extensions import Self  # in typing from Python 3.11 on
@@ -70,10 +71,10 @@ SEARCH_ATTRIBUTES = """cv_results_ : dict of arrays, one entry per candidate and
         The plain estimator with these parameters, fitted to all rows. Its attributes are also here."""
 
 
-class _Search(_QuadBoost):
+class _Search(QuadBoost):
     """What both estimators share."""
 
-    _plain: type[_QuadBoost]  # the estimator without a search
+    _plain: type[QuadBoost]  # the estimator without a search
 
     def plot(self, penalty: str | None = "chosen", ax: Any = None) -> Any:
         """Draw the mean score over strengths and rounds, for the chosen penalty or another one that was tried.
@@ -85,7 +86,7 @@ class _Search(_QuadBoost):
         chosen = self.best_params_["penalty"] if penalty == "chosen" else penalty
         return plot_surface(self.cv_results_, chosen, self.best_params_, ax)
 
-    def _estimator(self, **chosen: Any) -> _QuadBoost:
+    def _estimator(self, **chosen: Any) -> QuadBoost:
         """The plain estimator: its parameters are those that it has in common with this one, and the chosen ones."""
         own = self.get_params(deep=False)
         common = set(self._plain._get_param_names()) & set(own) - {"penalty", "reg_lambda", "alpha_max"}
@@ -201,7 +202,7 @@ class _Search(_QuadBoost):
         self.best_index_ = row
         self.best_score_ = float(table.mean[row])
         self.best_params_ = _parameters(candidates[table.candidate[row]], int(table.rounds[row]))
-        self._refit(problem, Measured(problem.rows, folds.voters, folds.all_rows), start)
+        self._refit(problem, Measured(problem.rows, folds.voters, folds.codes, folds.all_rows), start)
 
     def _judge(self, problem: Problem, y: np.ndarray) -> Judge | None:
         if self.scoring == "risk":
@@ -300,7 +301,7 @@ class QuadBoostClassifierCV(_Search, QuadBoostClassifier):
     ----------
     {SEARCH_PARAMETERS}
     mode, max_rounds, thresholds, spacing, fit_intercept, reweight_every, reweight_sweeps, tol, cache_bytes, \
-    categorical_features, min_category_count, class_weight, n_jobs, verbose
+    categorical_features, min_category_count, class_weight, loss, calibration, n_jobs, verbose
         As in `QuadBoostClassifier`.
 
     Attributes
@@ -316,7 +317,8 @@ class QuadBoostClassifierCV(_Search, QuadBoostClassifier):
         mode: str = "corrective", max_rounds: int = 1_000, thresholds: int | str = "auto", spacing: str = "quantile",
         fit_intercept: bool = True, reweight_every: int | str | None = "auto", reweight_sweeps: int | str = 1,
         tol: float = 1e-4, cache_bytes: int = DEFAULT_CACHE_BYTES, categorical_features: Any = "auto",
-        min_category_count: int = 5, class_weight: Any = None, n_jobs: int | None = None, verbose: int = 0,
+        min_category_count: int = 5, class_weight: Any = None, loss: str = "squared",
+        calibration: str | None = "auto", n_jobs: int | None = None, verbose: int = 0,
     ) -> None:  # fmt: skip
         self._set_parameters(locals())
 
@@ -345,7 +347,7 @@ class QuadBoostRegressorCV(_Search, QuadBoostRegressor):
     ----------
     {SEARCH_PARAMETERS}
     mode, max_rounds, thresholds, spacing, fit_intercept, reweight_every, reweight_sweeps, tol, cache_bytes, \
-    categorical_features, min_category_count, standardize, n_jobs, verbose
+    categorical_features, min_category_count, loss, quantile, huber_width, standardize, n_jobs, verbose
         As in `QuadBoostRegressor`. With `standardize`, "risk" is in units of each target's variance.
 
     Attributes
@@ -361,7 +363,8 @@ class QuadBoostRegressorCV(_Search, QuadBoostRegressor):
         mode: str = "corrective", max_rounds: int = 1_000, thresholds: int | str = "auto", spacing: str = "quantile",
         fit_intercept: bool = True, reweight_every: int | str | None = "auto", reweight_sweeps: int | str = 1,
         tol: float = 1e-4, cache_bytes: int = DEFAULT_CACHE_BYTES, categorical_features: Any = "auto",
-        min_category_count: int = 5, standardize: bool = False, n_jobs: int | None = None, verbose: int = 0,
+        min_category_count: int = 5, loss: str = "squared", quantile: float = 0.5, huber_width: float | str = "auto",
+        standardize: bool = False, n_jobs: int | None = None, verbose: int = 0,
     ) -> None:  # fmt: skip
         self._set_parameters(locals())
 

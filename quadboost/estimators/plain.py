@@ -1,368 +1,25 @@
-"""scikit-learn estimators: input checked at the border, everything else done by `training`."""
+"""Classifier and regressor: labels or targets checked at the border, everything else done by `base`."""
 
 from __future__ import annotations
 
-import os
 import time
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import train_test_split
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import ClassifierMixin, RegressorMixin
 
-from .._version import __version__
-from ..boosting.result import Boosted
-from ..boosting.schedule import Schedule
-from ..choosing.plots import plot_strengths
-from ..common.checks import at_least, functions, positive
-from ..common.progress import Callback, news_of, steps_of
-from ..common.threads import resolve_threads
+from ..common.progress import Callback
 from ..data.examples import has_validation
-from ..data.tables import listed
-from ..fitting.problem import Problem, Reading, Rows
-from ..fitting.training import Measured, Options, Trained, Warm, train
-from ..model.ensemble import Ensemble
+from ..fitting.problem import Problem
 from ..moments.moments import DEFAULT_CACHE_BYTES
+from .base import SHARED_ATTRIBUTES, SHARED_PARAMETERS, QuadBoost
 
 if TYPE_CHECKING:
     from typing_extensions import Self  # in typing from Python 3.11 on
 
-SHARED_PARAMETERS = """penalty : {"l1", "l2", "linf", None}
-        Of the weights; None is the paper's vanilla QuadBoost.
-    reg_lambda : float, "auto" or "theory"
-        Strength of an l1 penalty, which adds 2 reg_lambda sum |a| to the risk, or of an l2 penalty, which adds
-        reg_lambda sum a^2. "auto", for l1: by generalised cross-validation along the path from the strongest useful
-        penalty down, on the moments (forward: 0.4 std(y) / sqrt(m)); for l2, with K voters, 0.3 K / m (forward:
-        1600 sqrt(K) / m). What it came to is in `reg_lambda_`.
-        "theory", for labels only, is the one of the risk bound: larger than what predicts best.
-    alpha_max : float
-        Largest weight under the linf penalty.
-    mode : {"corrective", "forward"}
-        A voter drawn again is re-weighted, or (the paper's plain loop) a second copy of it is added.
-    max_rounds : int
-        Most boosting rounds, for each output. A `ConvergenceWarning` says when they were too few.
-    thresholds : int, "auto" or "all"
-        Most thresholds of a feature. "auto": 255, or fewer where there are more than 400 features, but at least 15;
-        "all": every midpoint of distinct values.
-    spacing : {"quantile", "uniform"}
-        Thresholds with equal mass between them, or evenly spaced.
-    fit_intercept : bool
-        An unpenalised constant, always at its optimum. The paper has none.
-    reweight_every : int, "auto" or None
-        Re-weight the voters of the ensemble after every so many rounds. "auto": where there is a dual gap, solve for
-        all their weights at once as often as that pays.
-    reweight_sweeps : int or "solve"
-        Re-weighting sweeps at a time; "solve": all weights of the ensemble are solved for at once, which reaches the
-        optimum in far fewer rounds, and pays where no more than a few hundred voters have a weight.
-    validation_fraction : float, optional
-        Share of the rows to set aside for early stopping, where no validation set is given to `fit`.
-    patience : int
-        Stop after so many rounds without a lower validation risk.
-    tol : float
-        Stop when the dual gap is at most this times the risk of the best constant: a proof that the objective is that
-        near to its minimum. Where there is no gap (no penalty, or forward mode): when no voter's weight would move by
-        more than a thousandth of this, in units of the target's standard deviation.
-    cache_bytes : int
-        Memory for Gram columns; more is faster, the result is the same.
-    categorical_features : "auto", None, or a list of columns
-        Features of which each level is a voter. "auto": text, bool and categorical columns of a frame.
-    min_category_count : int
-        Levels of less weight than this are pooled.
-    warm_start : bool
-        Go on from the last fit, which must have been on the same data.
-    max_seconds : float, optional
-        Stop the rounds after this time.
-    callbacks : list of callables, optional
-        Called as callback(round, risk, validation_risk) every `callback_every` rounds; a true answer stops them.
-        With several outputs they are called for each.
-    callback_every : int
-    n_jobs : int, optional
-        Threads; None: every core that this process may use. The result is the same bits for any number.
-    random_state : int, optional
-        For `validation_fraction`.
-    verbose : int
-        1: show progress, by a bar; 2: by a line every few seconds."""
 
-SHARED_ATTRIBUTES = """ensemble_ : Ensemble
-        The model itself, usable without scikit-learn.
-    intercept_ : float, or array of shape (n_outputs,)
-    n_features_in_ : int
-    feature_names_in_ : array of str
-        Where X had names.
-    n_rounds_ : int
-        Rounds behind the ensemble. This and what follows: a list, one entry per output, where there are several.
-    history_ : dict of arrays, one entry a round, also of rounds after the best one
-        voter (and its feature and threshold), edge, weight, risk, objective, and validation_risk if there is any.
-        Where `reg_lambda` was chosen along a path, also path_lambda, path_risk, path_gcv and path_active (voters with a
-        weight), one entry per strength that was tried.
-    dual_gap_ : float
-        A bound on the distance of the objective from its minimum, in corrective mode; NaN where none is known.
-    violation_ : float
-        The largest violation of the conditions of optimality, in corrective mode.
-    reg_lambda_ : float
-    stop_reason_ : {"max_rounds", "converged", "patience", "max_seconds", "callback"}
-    feature_importances_ : array of shape (d,)
-        How much each feature moves the scores of the training rows: standard deviation, as a share of the sum."""
-
-
-# Parameters that may differ from those of the fit that a warm start goes on from.
-MAY_CHANGE = ("max_rounds", "max_seconds", "callbacks", "callback_every", "cache_bytes", "n_jobs", "verbose")
-
-
-UNTOLD = ("callbacks", "callback_every", "verbose")  # parameters that say nothing of a model
-
-
-class _Warm(NamedTuple):
-    """Where a fit stood."""
-
-    voters: bytes  # their fingerprint
-    shape: tuple[int, ...]  # of the targets
-    parameters: dict[str, Any]
-    held_out: np.ndarray | None
-    outputs: list[Warm]
-
-
-class _QuadBoost(BaseEstimator):
-    """What classifier and regressor share."""
-
-    def _set_parameters(self, parameters: Mapping[str, Any]) -> None:
-        for name in self._get_param_names():
-            setattr(self, name, parameters[name])
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
-
-    @classmethod
-    def from_ensemble(cls, ensemble: Ensemble, **parameters: Any) -> Self:
-        """A fitted estimator that predicts as a model does, such as one that was loaded from a file.
-
-        What only a fit knows, such as `history_` and the stages, it does not have.
-
-        Parameters
-        ----------
-        ensemble : Ensemble
-        **parameters
-            Of the estimator; those that are not given have their defaults, not those of the fit.
-        """
-        if not isinstance(ensemble, Ensemble):
-            raise TypeError(
-                f"from_ensemble takes an Ensemble, as quadboost.load(path) returns it, not {ensemble!r:.60}"
-            )
-        wanted, found = ("labels", "targets")[:: 1 if is_classifier(cls()) else -1]
-        if (ensemble.classes is not None) != (wanted == "labels"):
-            raise ValueError(f"this model predicts {found}, and {cls.__name__} {wanted}; use the other estimator")
-        estimator = cls(**parameters)
-        estimator._take_over(ensemble)
-        importance = ensemble.feature_importances
-        if importance is not None:
-            estimator.feature_importances_ = importance
-        return estimator
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to an HDF5 file, to be read by `quadboost.load`."""
-        check_is_fitted(self)
-        self.ensemble_.save(path)
-
-    def _matrix(self, X: Any) -> np.ndarray:
-        check_is_fitted(self)
-        return self.ensemble_.matrix_of(X, owner=type(self).__name__)
-
-    def _scores(self, X: Any) -> np.ndarray:
-        check_is_fitted(self)
-        return self.ensemble_.scores_of(X, n_jobs=self.n_jobs, owner=type(self).__name__)
-
-    def _staged_scores(self, X: Any) -> Iterator[np.ndarray]:
-        check_is_fitted(self)
-        if not hasattr(self, "_traces"):
-            raise AttributeError("a model from a file has no stages; they are known to the estimator that was fitted")
-        matrix = self._matrix(X)
-        codes = self._voters.code(matrix)
-        scores = np.tile([trace.first_intercept for trace in self._traces] * self._target_scale, (len(matrix), 1))
-        weight = [dict[int, float]() for _ in self._traces]
-        updates = [tuple(values.tolist() for values in trace.updates()) for trace in self._traces]
-        n_rounds = np.atleast_1d(self.n_rounds_)
-        for round in range(int(n_rounds.max())):
-            for output in np.flatnonzero(n_rounds > round).tolist():
-                voters, new_weights, end = updates[output]
-                for i in range(end[round - 1] if round else 0, end[round]):
-                    feature, votes = self._voters.votes(voters[i])
-                    delta = (new_weights[i] - weight[output].get(voters[i], 0.0)) * self._target_scale[output]
-                    weight[output][voters[i]] = new_weights[i]
-                    scores[:, output] += delta * (votes[codes[:, feature]] - self._traces[output].centre[voters[i]])
-            yield scores.copy() if self.ensemble_.weight.ndim == 2 else scores[:, 0].copy()
-
-    def _options(self) -> Options:
-        """The parameters, checked."""
-        given = self.get_params(deep=False)
-        fraction = self.validation_fraction
-        if fraction is not None and positive("validation_fraction", fraction) >= 1:
-            raise ValueError(f"validation_fraction={fraction!r} must lie between 0 and 1")
-        at_least("min_category_count", self.min_category_count, 1)
-        functions("callbacks", self.callbacks)
-        names = Schedule.__dataclass_fields__.keys() - {"callback"}
-        schedule = Schedule(**{name: given[name] for name in names})
-        names = Options.__dataclass_fields__.keys() - {"schedule", "n_threads"}
-        n_threads = resolve_threads(self.n_jobs)
-        return Options(**{name: given[name] for name in names}, schedule=schedule, n_threads=n_threads)
-
-    @property
-    def _reading(self) -> Reading:
-        return Reading(self.categorical_features, self.min_category_count, type(self).__name__)
-
-    def _fit(
-        self, problem: Problem, validation: Rows | None, options: Options, start: float,
-        measured: Measured | None = None,
-    ) -> Trained:  # fmt: skip
-        """Train, and set what a fit leaves behind.
-
-        `start` is when the fit began, `measured` are the rows where they were summed before.
-        """
-        warm = self._warm_start(problem)
-        rows, split = problem.rows, None if warm is None else warm.held_out
-        if validation is None and self.validation_fraction is not None:
-            if split is None:
-                split = _split(problem, self.validation_fraction, self.random_state)
-            rows, validation = rows.take(~split), rows.take(split)
-        if validation is not None:
-            options = replace(options, cache_bytes=max(1, options.cache_bytes // 2))
-        measured = Measured.of(problem, rows, options) if measured is None else measured
-        held_out = None
-        if validation is not None:
-            held_out = Measured.of(problem, validation, options, measured.voters).moments
-        if warm is not None and warm.voters != measured.voters.fingerprint:
-            raise ValueError("warm_start goes on from a fit to other rows; give the same data, or set warm_start=False")
-        schedule = options.schedule
-        with (
-            steps_of(self.verbose if options.follows_path else 0, None, "strength") as tell,
-            news_of(self.verbose, self.callbacks or (), schedule.max_rounds, rows.y.shape[1]) as callback,
-        ):
-            trained = train(
-                problem,
-                measured,
-                replace(options, schedule=replace(schedule, callback=callback)),
-                validation=held_out,
-                warm=None if warm is None else warm.outputs,
-                tell=tell,
-            )
-        info = {
-            "quadboost": __version__,
-            "estimator": type(self).__name__,
-            "parameters": {
-                name: _plain(value) for name, value in self.get_params(deep=False).items() if name not in UNTOLD
-            },
-            "rows": len(rows.X),
-            "validation_rows": 0 if validation is None else len(validation.X),
-            "seconds": time.monotonic() - start,
-            "reg_lambda": trained.reg_lambda,
-            "outputs": [result.figures() for result in trained.boosted],
-            "feature_importances": trained.importance.tolist(),
-        }
-        self._take_over(problem.ensemble(trained.voters, trained.boosted, info))
-        self._warm = None
-        if self.warm_start:
-            shape, parameters = problem.rows.y.shape, self._lasting_parameters()
-            self._warm = _Warm(trained.voters.fingerprint, shape, parameters, split, trained.warm)
-        self._target_scale = problem.target_scale
-        self._tell(trained, problem.one_output)
-        return trained
-
-    def _take_over(self, ensemble: Ensemble) -> None:
-        """Set what every fitted estimator has."""
-        self.ensemble_ = ensemble
-        self.intercept_ = ensemble.intercept
-        self.n_features_in_ = ensemble.n_features
-        self.__dict__.pop("feature_names_in_", None)
-        if ensemble.feature_names is not None:
-            self.feature_names_in_ = np.array(ensemble.feature_names, dtype=object)
-        if ensemble.classes is not None:
-            self.classes_ = ensemble.classes
-
-    def _lasting_parameters(self) -> dict[str, Any]:
-        return {name: value for name, value in self.get_params(deep=False).items() if name not in MAY_CHANGE}
-
-    def _warm_start(self, problem: Problem) -> _Warm | None:
-        """Where the last fit stood, if this one is to go on from there."""
-        warm: _Warm | None = getattr(self, "_warm", None) if self.warm_start else None
-        if warm is None:
-            return None
-        columns, before = problem.schema, self.ensemble_
-        if (columns.n_features, columns.feature_names) != (before.n_features, before.feature_names):
-            raise ValueError(
-                f"warm_start goes on from a fit to {_columns(before)}, but X now has {_columns(columns)}; "
-                "give the same data, or set warm_start=False"
-            )
-        shape = problem.rows.y.shape
-        if warm.shape != shape:
-            raise ValueError(
-                f"warm_start goes on from a fit to targets of shape {warm.shape}, but y now has {shape}; "
-                "give the same data, or set warm_start=False"
-            )
-        done = max(len(own.progress.voter) for own in warm.outputs)
-        if done > self.max_rounds:
-            raise ValueError(
-                f"warm_start goes on from a fit of {done} rounds, but max_rounds={self.max_rounds}; "
-                "give more, or set warm_start=False"
-            )
-        for name, value in self._lasting_parameters().items():
-            if value is not warm.parameters[name] and not np.array_equal(value, warm.parameters[name]):
-                raise ValueError(
-                    f"warm_start goes on from a fit with {name}={warm.parameters[name]!r}, but it is now {value!r}; "
-                    "set it back, or set warm_start=False"
-                )
-        return warm
-
-    def _tell(self, trained: Trained, one_output: bool) -> None:
-        """Set the attributes that tell how the fit went: lists, one entry per output, where there are several."""
-
-        def each(values: list[Any]) -> Any:
-            return values[0] if one_output else values
-
-        boosted = trained.boosted
-        self.n_rounds_ = each([result.n_rounds for result in boosted])
-        self.history_ = each(
-            [_history(own, trained) | path.columns() for own, path in zip(boosted, trained.strengths, strict=True)]
-        )
-        self.dual_gap_ = each([result.dual_gap for result in boosted])
-        self.violation_ = each([result.violation for result in boosted])
-        self.reg_lambda_ = each(trained.reg_lambda)
-        self.stop_reason_ = each([result.stop_reason for result in boosted])
-        self.feature_importances_ = trained.importance
-        self._voters = trained.voters
-        self._traces = [result.trace for result in boosted]
-        self._paths = [own for own in trained.strengths if own.points]
-
-    def _warn_if_short(self, trained: Trained) -> None:
-        """Say when the rounds were too few to prove that the optimum is near."""
-        short = [own for own in trained.boosted if own.stop_reason == "max_rounds" and np.isfinite(own.dual_gap)]
-        if short and self.tol > 0 and "validation_risk" not in short[0].history:
-            gap = max(own.dual_gap / own.first_risk for own in short)
-            warnings.warn(
-                f"max_rounds={self.max_rounds} was reached at a relative dual gap of {gap:.1e}, above tol={self.tol}; "
-                "raise max_rounds, or tol if this is near enough",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-
-    def plot_path(self, ax: Any = None) -> Any:
-        """Draw what the risk on other rows is expected to be, over the strengths from which one was chosen.
-
-        Needs matplotlib, and a fit with an l1 penalty and `reg_lambda="auto"`.
-        """
-        check_is_fitted(self)
-        paths = getattr(self, "_paths", [])
-        if not paths:
-            raise ValueError("there is no path to draw; fit with penalty='l1', mode='corrective' and reg_lambda='auto'")
-        return plot_strengths(paths, ax)
-
-
-class QuadBoostClassifier(ClassifierMixin, _QuadBoost):
+class QuadBoostClassifier(ClassifierMixin, QuadBoost):
     __doc__ = f"""Ensembles of stumps for labels: two classes by one score, more by one score each.
 
     Parameters
@@ -370,6 +27,12 @@ class QuadBoostClassifier(ClassifierMixin, _QuadBoost):
     {SHARED_PARAMETERS}
     class_weight : dict, "balanced" or None
         Weight of each class, times the weight of its rows.
+    loss : {"squared", "logistic"}
+        "squared" is the paper's quadratic risk of labels -1 and +1. "logistic" is minus the log-likelihood, of several
+        classes the multinomial one: better probabilities, for a few times the time.
+    calibration : {"auto", None}
+        Of the squared loss. "auto": scores become log-odds, by the likeliest line, and probabilities follow from them.
+        None is the paper: the sign of the score, and probabilities by a clipped line.
 
     Attributes
     ----------
@@ -383,9 +46,9 @@ class QuadBoostClassifier(ClassifierMixin, _QuadBoost):
         fit_intercept: bool = True, reweight_every: int | str | None = "auto", reweight_sweeps: int | str = 1,
         validation_fraction: float | None = None, patience: int = 50, tol: float = 1e-4,
         cache_bytes: int = DEFAULT_CACHE_BYTES, categorical_features: Any = "auto", min_category_count: int = 5,
-        class_weight: Any = None, warm_start: bool = False, max_seconds: float | None = None,
-        callbacks: Sequence[Callback] | None = None, callback_every: int = 100, n_jobs: int | None = None,
-        random_state: Any = None, verbose: int = 0,
+        class_weight: Any = None, loss: str = "squared", calibration: str | None = "auto", warm_start: bool = False,
+        max_seconds: float | None = None, callbacks: Sequence[Callback] | None = None, callback_every: int = 100,
+        n_jobs: int | None = None, random_state: Any = None, verbose: int = 0,
     ) -> None:  # fmt: skip
         self._set_parameters(locals())
 
@@ -414,7 +77,7 @@ class QuadBoostClassifier(ClassifierMixin, _QuadBoost):
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """The score of every row: shape (m,) for two classes, else (m, n_classes)."""
+        """The score of every row: shape (m,) for two classes, else (m, n_classes); log-odds where there is a link."""
         return self._scores(X)
 
     def staged_decision_function(self, X: Any) -> Iterator[np.ndarray]:
@@ -427,12 +90,12 @@ class QuadBoostClassifier(ClassifierMixin, _QuadBoost):
         return self.ensemble_.labels_of(scores)
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """The probability of every class: (1 + score) / 2 within [0, 1]; more than two classes: shares of 1 + score."""
+        """The probability of every class, by the link of the model: see `calibration` and `loss`."""
         scores = self._scores(X)
         return self.ensemble_.probabilities_of(scores)
 
 
-class QuadBoostRegressor(RegressorMixin, _QuadBoost):
+class QuadBoostRegressor(RegressorMixin, QuadBoost):
     __doc__ = f"""Ensembles of stumps for real targets, one or several.
 
     The target is not rescaled unless `standardize` says so: `reg_lambda` under l1, `alpha_max` and the risks in
@@ -442,6 +105,14 @@ class QuadBoostRegressor(RegressorMixin, _QuadBoost):
     Parameters
     ----------
     {SHARED_PARAMETERS}
+    loss : {"squared", "huber", "poisson", "quantile"}
+        "huber": rows far off count less. "poisson": for counts; the prediction is the rate, exp(score). "quantile": the
+        prediction is a quantile of the target, such as its median.
+    quantile : float
+        Which one, between 0 and 1.
+    huber_width : float or "auto"
+        Residuals up to this are squared, in the units of the target (with `standardize`, of its standard deviation);
+        "auto": 2 times the median deviation of the target from its median.
     standardize : bool
         Divide each target by its standard deviation for the fit, so that penalties mean the same for every target.
 
@@ -456,7 +127,8 @@ class QuadBoostRegressor(RegressorMixin, _QuadBoost):
         fit_intercept: bool = True, reweight_every: int | str | None = "auto", reweight_sweeps: int | str = 1,
         validation_fraction: float | None = None, patience: int = 50, tol: float = 1e-4,
         cache_bytes: int = DEFAULT_CACHE_BYTES, categorical_features: Any = "auto", min_category_count: int = 5,
-        standardize: bool = False, warm_start: bool = False, max_seconds: float | None = None,
+        loss: str = "squared", quantile: float = 0.5, huber_width: float | str = "auto", standardize: bool = False,
+        warm_start: bool = False, max_seconds: float | None = None,
         callbacks: Sequence[Callback] | None = None, callback_every: int = 100, n_jobs: int | None = None,
         random_state: Any = None, verbose: int = 0,
     ) -> None:  # fmt: skip
@@ -495,38 +167,9 @@ class QuadBoostRegressor(RegressorMixin, _QuadBoost):
 
     def predict(self, X: Any) -> np.ndarray:
         """The target of every row: shape (m,), or (m, n_outputs) where there are several."""
-        return self._scores(X)
+        return self.ensemble_.labels_of(self._scores(X))
 
     def staged_predict(self, X: Any) -> Iterator[np.ndarray]:
         """Yield the prediction after each round."""
-        yield from self._staged_scores(X)
-
-
-def _history(result: Boosted, trained: Trained) -> dict[str, np.ndarray]:
-    """One entry a round; the voter also by its feature and threshold."""
-    feature, _, threshold = trained.voters.describe(result.history["voter"])
-    return {"voter": result.history["voter"], "feature": feature, "threshold": threshold} | result.history
-
-
-def _split(problem: Problem, fraction: float, random_state: Any) -> np.ndarray:
-    """Which rows to set aside; with the classes as in the whole where that can be."""
-    m, strata = len(problem.rows.y), None
-    if problem.classes is not None:
-        counts, n_held_out = np.unique(problem.given.y, return_counts=True)[1], int(np.ceil(m * fraction))
-        if counts.min() >= 2 and len(counts) <= min(n_held_out, m - n_held_out):
-            strata = problem.given.y
-    held_out = np.zeros(m, dtype=bool)
-    held_out[train_test_split(np.arange(m), test_size=fraction, stratify=strata, random_state=random_state)[1]] = True
-    return held_out
-
-
-def _columns(known: Any) -> str:
-    """The columns of a schema or ensemble, for an error."""
-    return f"{known.n_features} columns" + ("" if known.feature_names is None else f", {listed(known.feature_names)}")
-
-
-def _plain(value: Any) -> Any:
-    """A parameter as JSON can hold it."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    return value if value is None or isinstance(value, bool | int | float | str) else repr(value)
+        for scores in self._staged_scores(X):
+            yield self.ensemble_.labels_of(scores)

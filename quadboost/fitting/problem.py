@@ -143,10 +143,20 @@ class Problem:
             name = None if names is None else names[wrong.feature]
             raise InfiniteValue(wrong.feature, wrong.value, name) from None
 
-    def ensemble(self, voters: Voters, boosted: Sequence[Boosted], info: Mapping[str, Any] | None = None) -> Ensemble:
-        """The model: voters with a weight, one run per output, in the units of the targets."""
+    def ensemble(
+        self, voters: Voters, boosted: Sequence[Boosted], info: Mapping[str, Any] | None = None, *,
+        loss: str = "squared", link: str | None = None, calibration: tuple[np.ndarray, np.ndarray] | None = None,
+    ) -> Ensemble:  # fmt: skip
+        """The model: voters with a weight, one run per output, in the units of the targets.
+
+        A calibration, intercept and slope of the log-odds, is folded into weights and intercepts.
+        """
         weight = np.column_stack([result.weight for result in boosted]) * self.target_scale
         intercept = np.array([result.intercept for result in boosted]) * self.target_scale
+        slope = np.ones(len(intercept))
+        if calibration is not None:
+            link, (first, slope) = "logit" if self.one_output else "softmax", calibration
+            weight, intercept = weight * slope, first + slope * intercept
         active = np.flatnonzero(weight.any(axis=1))
         feature, kind, threshold = voters.describe(active)
         return Ensemble(
@@ -160,6 +170,9 @@ class Problem:
             feature_names=self.schema.feature_names,
             categories=self.schema.categories,
             info=info,
+            loss=loss,
+            link=link,
+            slope=slope[0] if self.one_output else slope,
         )
 
 

@@ -9,13 +9,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..boosting.losses import LOSSES
 from ..boosting.penalties import L1, Penalty, auto_lambda, make_penalty
 from ..boosting.records import Progress
 from ..boosting.result import Boosted
 from ..boosting.rounds import MODES, open_run, run_rounds
 from ..boosting.schedule import Schedule
 from ..boosting.strength import Strengths, strengths_by_gcv
-from ..common.checks import at_least, one_of
+from ..common.checks import at_least, one_of, positive
 from ..common.threads import threads_for
 from ..moments.moments import Moments, column_moments
 from ..moments.sums import ColumnSums
@@ -38,8 +39,14 @@ class Options:
     cache_bytes: int
     n_threads: int
     schedule: Schedule
+    loss: str = "squared"
+    quantile: float = 0.5
+    huber_width: float | str = "auto"
 
     def __post_init__(self) -> None:
+        one_of("loss", self.loss, LOSSES)
+        if self.loss != "squared":
+            self._check_loss()
         if isinstance(self.reg_lambda, str):
             one_of("reg_lambda", self.reg_lambda, ("auto", "theory"))
             if self.reg_lambda == "theory" and self.penalty not in ("l1", "l2"):
@@ -54,6 +61,18 @@ class Options:
         check_thresholds(self.thresholds, self.spacing)
         at_least("cache_bytes", self.cache_bytes, 1)
 
+    def _check_loss(self) -> None:
+        if self.mode != "corrective":
+            raise ValueError(f"mode={self.mode!r} is for loss='squared'; with loss={self.loss!r} use mode='corrective'")
+        if self.reg_lambda == "theory":
+            raise ValueError(
+                f"reg_lambda='theory' is for loss='squared', not for {self.loss!r}; use 'auto' or a number"
+            )
+        if not 0 < positive("quantile", self.quantile) < 1:
+            raise ValueError(f"quantile={self.quantile!r} must lie between 0 and 1, such as 0.9")
+        if self.huber_width != "auto":
+            positive("huber_width", self.huber_width)
+
     @property
     def follows_path(self) -> bool:
         """Whether the strength is chosen along a path."""
@@ -66,7 +85,12 @@ class Measured:
 
     rows: Rows
     voters: Voters
+    codes: np.ndarray
     moments: Moments
+
+    @property
+    def n_threads(self) -> int:
+        return threads_for(self.codes.size, self.moments.n_threads)
 
     @classmethod
     def of(cls, problem: Problem, rows: Rows, options: Options, voters: Voters | None = None) -> Measured:
@@ -78,7 +102,7 @@ class Measured:
         moments = column_moments(
             voters, codes, rows.y, rows.weight, cache_bytes=options.cache_bytes, n_threads=n_threads
         )
-        return cls(rows, voters, moments)
+        return cls(rows, voters, codes, moments)
 
 
 class Warm(NamedTuple):
@@ -96,6 +120,8 @@ class Trained:
     boosted: list[Boosted]
     strengths: list[Strengths]
     importance: np.ndarray
+    link: str | None = None  # None: that of the squared loss
+    stages: list[tuple[np.ndarray, np.ndarray]] | None = None  # weights and intercepts after each pass
 
     @property
     def reg_lambda(self) -> list[float]:
@@ -104,8 +130,8 @@ class Trained:
     @property
     def warm(self) -> list[Warm]:
         """For a later fit that goes on."""
-        progress = [result.progress for result in self.boosted]
-        return [Warm(*own) for own in zip(self.strengths, progress, strict=True)]
+        each = zip(self.strengths, self.boosted, strict=True)
+        return [Warm(own, result.progress) for own, result in each if result.progress is not None]
 
 
 def train(
@@ -132,7 +158,7 @@ def train(
             strengths.append(Strengths(fit.reg_lambda()))
             boosted.append(fit.rounds(strengths[-1], schedule))
     weight = np.column_stack([result.weight for result in boosted])
-    return Trained(measured.voters, boosted, strengths, _importance(measured.voters, measured.moments, weight))
+    return Trained(measured.voters, boosted, strengths, importance_of(measured.voters, measured.moments, weight))
 
 
 @dataclass(frozen=True)
@@ -208,7 +234,7 @@ def _theory_lambda(problem: Problem, measured: Measured, options: Options, outpu
     return theory_lambda(options.penalty, complexity.value, weights_under)
 
 
-def _importance(voters: Voters, moments: Moments, weight: np.ndarray) -> np.ndarray:
+def importance_of(voters: Voters, moments: Moments, weight: np.ndarray) -> np.ndarray:
     """How much each feature moves the scores: the standard deviation of what it adds, as a share of their sum."""
     assert isinstance(moments.sums, ColumnSums)
     spread = np.zeros(voters.n_columns)

@@ -43,6 +43,44 @@ def bin_sums(
             _add_to_bins(<const uint32_t*> data, m, d, &value[0], &bin_start[0], &out[0], first, last)
 
 
+cdef void _add_values(
+    const code_t* codes, Py_ssize_t d, const int64_t* column, const int64_t* start, Py_ssize_t n, const double* value,
+    Py_ssize_t n_outputs, double* out, Py_ssize_t first, Py_ssize_t last,
+) noexcept nogil:
+    """Add what the columns are worth to the scores of the rows first..last."""
+    cdef Py_ssize_t r, i, k
+    cdef const double* own
+    for r in range(first, last):
+        for i in range(n):
+            own = value + (start[i] + codes[r * d + column[i]]) * n_outputs
+            for k in range(n_outputs):
+                out[r * n_outputs + k] += own[k]
+
+
+def score_codes(
+    cnp.ndarray codes,               # IN  (m, d), by rows, of one, two or four bytes
+    const int64_t[::1] column,       # IN  (n) the columns that count
+    const int64_t[::1] start,        # IN  (n) where their values begin
+    const double[:, ::1] value,      # IN  (values, n_outputs) what each bin of each is worth
+    double[:, ::1] out,              # IN/OUT (m, n_outputs)
+    int n_threads,
+):
+    """Add to every score what its row's bins are worth, always in the same order."""
+    cdef const void* data = cnp.PyArray_DATA(codes)
+    cdef Py_ssize_t t, m = codes.shape[0], d = codes.shape[1], n = column.shape[0], k = value.shape[1], first, last
+    cdef int size = cnp.PyArray_ITEMSIZE(codes)
+    if m == 0 or n == 0:
+        return
+    for t in prange(n_threads, nogil=True, schedule="static", num_threads=n_threads):
+        first, last = t * m // n_threads, (t + 1) * m // n_threads
+        if size == 1:
+            _add_values(<const uint8_t*> data, d, &column[0], &start[0], n, &value[0, 0], k, &out[0, 0], first, last)
+        elif size == 2:
+            _add_values(<const uint16_t*> data, d, &column[0], &start[0], n, &value[0, 0], k, &out[0, 0], first, last)
+        else:
+            _add_values(<const uint32_t*> data, d, &column[0], &start[0], n, &value[0, 0], k, &out[0, 0], first, last)
+
+
 def sort_rows(
     cnp.ndarray codes,               # IN  (m, d), by rows, of one, two or four bytes
     Py_ssize_t f,

@@ -6,7 +6,7 @@ that agreed on their scales are the sums of all rows, bit for bit. Voters given 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -104,23 +104,19 @@ class ColumnSums:
     ) -> ColumnSums:  # fmt: skip
         """Sums over coded rows; y is of shape (m, n_outputs)."""
         check_rows(len(codes))
-
-        def per_bin(value: np.ndarray) -> np.ndarray:
-            bins = np.zeros(voters.bin_start[-1], dtype=np.int64)
-            bin_sums(codes, value, voters.bin_start, bins, n_threads)
-            return bins
-
         mass = scales.extent.whole_weights(weight, len(y))
-        product, sums, squares = np.empty((y.shape[1], voters.bin_start[-1]), dtype=np.int64), [], []
-        for out, target, origin, largest in zip(product, y.T, scales.origin, scales.largest, strict=True):
-            target = target - origin
-            value = scales.extent.fixed_point(target, weight, largest)
-            out[:] = per_bin(value)
-            sums.append(value.sum())
-            squares.append(scales.extent.fixed_point(target * target, weight, largest * largest).sum())
+        per_bin = _per_bin(voters, codes, mass, n_threads)
         total = float(mass.sum() * scales.extent.weight_unit)
-        targets, squared = np.array(sums, dtype=np.int64), np.array(squares, dtype=np.int64)
-        return cls(voters, scales, len(y), per_bin(mass), product, targets, squared, total)
+        targets = _target_sums(voters, codes, y, weight, scales, n_threads)
+        return cls(voters, scales, len(y), per_bin, *targets, total)
+
+    def with_targets(
+        self, codes: np.ndarray, y: np.ndarray, weight: np.ndarray | None, n_threads: int = 1
+    ) -> ColumnSums:
+        """Sums over the same rows, of other targets."""
+        scales = Scales.agree([(y, weight)])
+        product, sums, squares = _target_sums(self.voters, codes, y, weight, scales, n_threads)
+        return replace(self, scales=scales, product=product, sum_of_targets=sums, sum_of_squares=squares)
 
     @cached_property
     def voter_sum(self) -> np.ndarray:
@@ -189,6 +185,26 @@ class ColumnSums:
             _in_units(self.sum_of_squares, self.scales.square_units, scales.square_units),
             self.total_weight,
         )  # fmt: skip
+
+
+def _per_bin(voters: Voters, codes: np.ndarray, value: np.ndarray, n_threads: int) -> np.ndarray:
+    bins = np.zeros(voters.bin_start[-1], dtype=np.int64)
+    bin_sums(codes, value, voters.bin_start, bins, n_threads)
+    return bins
+
+
+def _target_sums(
+    voters: Voters, codes: np.ndarray, y: np.ndarray, weight: np.ndarray | None, scales: Scales, n_threads: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Sums of the targets in each bin, their sums and those of their squares, in units of the scales."""
+    product, sums, squares = np.empty((y.shape[1], voters.bin_start[-1]), dtype=np.int64), [], []
+    for out, target, origin, largest in zip(product, y.T, scales.origin, scales.largest, strict=True):
+        target = target - origin
+        value = scales.extent.fixed_point(target, weight, largest)
+        out[:] = _per_bin(voters, codes, value, n_threads)
+        sums.append(value.sum())
+        squares.append(scales.extent.fixed_point(target * target, weight, largest * largest).sum())
+    return product, np.array(sums, dtype=np.int64), np.array(squares, dtype=np.int64)
 
 
 _ADDED = [field.name for field in fields(ColumnSums)][3:]

@@ -24,6 +24,7 @@ import numpy as np
 
 from ..kernels.bins import code_rows
 from ..kernels.gram import Layout
+from ..kernels.sums import score_codes
 from .bins import bin_index, starts
 
 THRESHOLD, LEVEL, MISSING = 0, 1, 2  # kinds of voters in a model
@@ -175,6 +176,15 @@ class Voters:
         """What the voters of a column add up to in each of its bins, given the weights (K, n_outputs) of all voters."""
         own = weight[self.voter_start[column] : self.voter_start[column + 1]]
         return self._own(column).step_values(own, int(self.n_cuts[column]) + 2)
+
+    def scores(self, codes: np.ndarray, weight: np.ndarray, intercept: np.ndarray, n_threads: int = 1) -> np.ndarray:
+        """Scores of coded rows, shape (m, n_outputs), given the weights (K, n_outputs) of all voters."""
+        columns = np.unique(self.locate(np.flatnonzero(weight.any(axis=1)))[0])
+        values = [self.step_values(column, weight) for column in columns.tolist()]
+        scores = np.tile(intercept, (len(codes), 1))
+        table = np.vstack([*values, np.zeros((1, weight.shape[1]))])  # never empty, for the kernel
+        score_codes(codes, columns, starts([len(own) for own in values])[:-1], table, scores, n_threads)
+        return scores
 
     def _own(self, column: int) -> Intervals:
         voters = slice(self.voter_start[column], self.voter_start[column + 1])

@@ -1,0 +1,186 @@
+"""Losses, each the owner of its maths.
+
+Rounds minimise the quadratic risk. For a loss whose second derivative is at most c, the quadratic function with that
+curvature lies above it and touches it at the scores G. To minimise it is our problem, with other targets:
+z = G + pull / c, where the pull is minus the derivative at G. Only the targets change; the Gram matrix stays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..common.checks import one_of, positive
+
+LOSSES = ("squared", "logistic", "huber", "poisson", "quantile")
+SHARPEST = 0.02  # width of the smooth part of the last pinball loss, as a share of the first
+SHARPER = 0.3  # from one width to the next
+ROBUST = 1.345 * 1.4826  # times the median deviation: of normal residuals nine in ten are then within the width
+
+
+class Loss:
+    """What a fit asks of a loss, of scores and targets of shape (m, n_outputs)."""
+
+    name = "squared"
+    link = "identity"
+
+    @property
+    def curvature(self) -> float:
+        """A bound on the second derivative, or where there is none what to try first."""
+        return 1.0
+
+    def values(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """The loss of every row."""
+        return 0.5 * ((y - scores) ** 2).sum(axis=1)
+
+    def pull(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Minus the derivative by every score."""
+        return y - scores
+
+    def constant(self, mean: np.ndarray) -> np.ndarray:
+        """The best scores that are the same for all rows, or near them, from the mean of the targets."""
+        return mean
+
+    def sharper(self) -> Loss | None:
+        """The next of a sequence of ever better approximations, where the loss itself is not smooth."""
+        return None
+
+
+@dataclass(frozen=True)
+class Logistic(Loss):
+    """Minus the log-likelihood of labels 0 and 1; of several classes, a column each, with softmax."""
+
+    n_outputs: int = 1
+    name = "logistic"
+
+    @property
+    def link(self) -> str:  # type: ignore[override]
+        return "logit" if self.n_outputs == 1 else "softmax"
+
+    @property
+    def curvature(self) -> float:
+        return 0.25 if self.n_outputs == 1 else 0.5
+
+    def values(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
+        if self.n_outputs == 1:
+            own = scores[:, 0]
+            return np.maximum(own, 0.0) - y[:, 0] * own + np.log1p(np.exp(-np.abs(own)))
+        largest = scores.max(axis=1)
+        return largest + np.log(np.exp(scores - largest[:, None]).sum(axis=1)) - (y * scores).sum(axis=1)
+
+    def pull(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
+        if self.n_outputs == 1:
+            small = np.exp(-np.abs(scores))
+            return y - np.where(scores > 0, 1.0, small) / (1.0 + small)
+        share = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return y - share / share.sum(axis=1, keepdims=True)
+
+    def constant(self, mean: np.ndarray) -> np.ndarray:
+        if self.n_outputs == 1:
+            return np.log(mean) - np.log1p(-mean)
+        logs = np.log(mean)
+        return logs - logs.mean()
+
+
+@dataclass(frozen=True)
+class Huber(Loss):
+    """Quadratic up to a width, and linear beyond: a row far off does not count for more than its direction."""
+
+    width: float
+    name = "huber"
+
+    def values(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
+        off = np.abs(y - scores)
+        return np.where(off <= self.width, 0.5 * off * off, self.width * (off - 0.5 * self.width)).sum(axis=1)
+
+    def pull(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return np.clip(y - scores, -self.width, self.width)
+
+
+@dataclass(frozen=True)
+class Poisson(Loss):
+    """Minus the log-likelihood of counts whose rate is exp(score), but for what does not depend on the score."""
+
+    rate: float  # mean of the targets: the curvature where the scores are constant
+    name = "poisson"
+    link = "log"
+
+    @property
+    def curvature(self) -> float:
+        return self.rate
+
+    def values(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
+        with np.errstate(over="ignore"):  # a step too long is taken back
+            return (np.exp(scores) - y * scores).sum(axis=1)
+
+    def pull(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return y - np.exp(scores)
+
+    def constant(self, mean: np.ndarray) -> np.ndarray:
+        return np.log(mean)
+
+
+@dataclass(frozen=True)
+class Quantile(Loss):
+    """The pinball loss, whose minimum is a quantile; its corner is rounded over a width, ever less of it."""
+
+    quantile: float
+    width: float
+    least_width: float
+    first: tuple[float, ...]  # the quantile of each target
+    name = "quantile"
+
+    @property
+    def curvature(self) -> float:
+        return 0.5 / self.width
+
+    def values(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
+        off = y - scores
+        straight = np.where(off > 0, self.quantile * off, (self.quantile - 1.0) * off)
+        near = np.maximum(self.width - np.abs(off), 0.0)
+        return (straight + near * near * self.curvature / 2.0).sum(axis=1)
+
+    def pull(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
+        inside = self.curvature * (y - scores) + self.quantile - 0.5
+        return np.clip(inside, self.quantile - 1.0, self.quantile)
+
+    def constant(self, mean: np.ndarray) -> np.ndarray:
+        return np.array(self.first)
+
+    def sharper(self) -> Quantile | None:
+        width = SHARPER * self.width
+        return replace(self, width=max(width, self.least_width)) if self.width > self.least_width else None
+
+
+def make_loss(
+    name: str, y: np.ndarray, weight: np.ndarray | None, mean: np.ndarray, *, quantile: float = 0.5,
+    huber_width: float | str = "auto",
+) -> Loss:  # fmt: skip
+    """The loss of that name for targets of shape (m, n_outputs), whose means are given."""
+    one_of("loss", name, LOSSES)
+    if name == "logistic":
+        return Logistic(y.shape[1])
+    if name == "huber":
+        is_auto = isinstance(huber_width, str)
+        return Huber(ROBUST * _deviation(y, weight) if is_auto else positive("huber_width", huber_width))
+    if name == "poisson":
+        return Poisson(float(mean.max()))
+    if name == "quantile":
+        width = _deviation(y, weight)
+        first = tuple(_quantile(target, weight, quantile) for target in y.T)
+        return Quantile(quantile, width, SHARPEST * width, first)
+    return Loss()
+
+
+def _deviation(y: np.ndarray, weight: np.ndarray | None) -> float:
+    """How far targets are from their medians: the median, or where that is zero the largest; 1 where all are equal."""
+    off = [np.abs(target - _quantile(target, weight, 0.5)) for target in y.T]
+    return max(_quantile(own, weight, 0.5) for own in off) or float(np.max(off)) or 1.0
+
+
+def _quantile(values: np.ndarray, weight: np.ndarray | None, share: float) -> float:
+    """The least value that at least this share of the weight does not exceed."""
+    order = np.argsort(values)
+    mass = np.cumsum(np.ones(len(values)) if weight is None else weight[order])
+    return float(values[order[np.searchsorted(mass, share * mass[-1] * (1.0 - 1e-12))]])

@@ -1,0 +1,477 @@
+"""What all estimators share: parameters and their checks, one fit, and what it leaves behind."""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator, is_classifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import train_test_split
+from sklearn.utils.validation import check_is_fitted
+
+from .._version import __version__
+from ..boosting.result import Boosted
+from ..boosting.schedule import Schedule
+from ..choosing.plots import plot_strengths
+from ..common.checks import at_least, functions, one_of, positive
+from ..common.progress import news_of, steps_of
+from ..common.threads import resolve_threads
+from ..data.tables import listed
+from ..fitting.calibration import calibrate
+from ..fitting.losses import coded, train_under_loss
+from ..fitting.passes import Passes
+from ..fitting.problem import Problem, Reading, Rows
+from ..fitting.training import Measured, Options, Trained, Warm, train
+from ..model.ensemble import Ensemble
+
+if TYPE_CHECKING:
+    from typing_extensions import Self  # in typing from Python 3.11 on
+
+SHARED_PARAMETERS = """penalty : {"l1", "l2", "linf", None}
+        Of the weights; None is the paper's vanilla QuadBoost.
+    reg_lambda : float, "auto" or "theory"
+        Strength of an l1 penalty, which adds 2 reg_lambda sum |a| to the risk, or of an l2 penalty, which adds
+        reg_lambda sum a^2. "auto", for l1: by generalised cross-validation along the path from the strongest useful
+        penalty down, on the moments (forward: 0.4 std(y) / sqrt(m)); for l2, with K voters, 0.3 K / m (forward:
+        1600 sqrt(K) / m). What it came to is in `reg_lambda_`.
+        "theory", for labels only, is the one of the risk bound: larger than what predicts best. Under other losses the
+        strength is that of mean(loss) + reg_lambda sum |a|, or + reg_lambda / 2 sum a^2; the squared loss is half the
+        risk, so it means the same there.
+    alpha_max : float
+        Largest weight under the linf penalty.
+    mode : {"corrective", "forward"}
+        A voter drawn again is re-weighted, or (the paper's plain loop) a second copy of it is added.
+    max_rounds : int
+        Most boosting rounds, for each output. A `ConvergenceWarning` says when they were too few.
+    thresholds : int, "auto" or "all"
+        Most thresholds of a feature. "auto": 255, or fewer where there are more than 400 features, but at least 15;
+        "all": every midpoint of distinct values.
+    spacing : {"quantile", "uniform"}
+        Thresholds with equal mass between them, or evenly spaced.
+    fit_intercept : bool
+        An unpenalised constant, always at its optimum. The paper has none.
+    reweight_every : int, "auto" or None
+        Re-weight the voters of the ensemble after every so many rounds. "auto": where there is a dual gap, solve for
+        all their weights at once as often as that pays.
+    reweight_sweeps : int or "solve"
+        Re-weighting sweeps at a time; "solve": all weights of the ensemble are solved for at once, which reaches the
+        optimum in far fewer rounds, and pays where no more than a few hundred voters have a weight.
+    validation_fraction : float, optional
+        Share of the rows to set aside for early stopping, where no validation set is given to `fit`.
+    patience : int
+        Stop after so many rounds (under other losses: passes) without a lower validation risk, or loss.
+    tol : float
+        Stop when the dual gap is at most this times the risk of the best constant: a proof that the objective is that
+        near to its minimum. Where there is no gap (no penalty, or forward mode): when no voter's weight would move by
+        more than a thousandth of this, in units of the target's standard deviation. Under other losses: when a pass
+        lowers the objective by less than a tenth of this, as a share of what all passes have lowered it by.
+    cache_bytes : int
+        Memory for Gram columns; more is faster, the result is the same.
+    categorical_features : "auto", None, or a list of columns
+        Features of which each level is a voter. "auto": text, bool and categorical columns of a frame.
+    min_category_count : int
+        Levels of less weight than this are pooled.
+    warm_start : bool
+        Go on from the last fit, which must have been on the same data.
+    max_seconds : float, optional
+        Stop the rounds after this time.
+    callbacks : list of callables, optional
+        Called as callback(round, risk, validation_risk) every `callback_every` rounds; a true answer stops them.
+        With several outputs they are called for each.
+    callback_every : int
+    n_jobs : int, optional
+        Threads; None: every core that this process may use. The result is the same bits for any number.
+    random_state : int, optional
+        For `validation_fraction`.
+    verbose : int
+        1: show progress, by a bar; 2: by a line every few seconds."""
+
+SHARED_ATTRIBUTES = """ensemble_ : Ensemble
+        The model itself, usable without scikit-learn.
+    intercept_ : float, or array of shape (n_outputs,)
+    n_features_in_ : int
+    feature_names_in_ : array of str
+        Where X had names.
+    n_rounds_ : int
+        Rounds behind the ensemble. This and what follows: a list, one entry per output, where there are several.
+    history_ : dict of arrays, one entry a round, also of rounds after the best one
+        voter (and its feature and threshold), edge, weight, risk, objective, and validation_risk if there is any.
+        Where `reg_lambda` was chosen along a path, also path_lambda, path_risk, path_gcv and path_active (voters with a
+        weight), one entry per strength that was tried. Under other losses: loss and objective after each pass, the
+        rounds it took, and validation_loss if there is any.
+    dual_gap_ : float
+        A bound on the distance of the objective from its minimum, in corrective mode; NaN where none is known.
+    violation_ : float
+        The largest violation of the conditions of optimality, in corrective mode.
+    reg_lambda_ : float
+    stop_reason_ : {"max_rounds", "converged", "patience", "max_seconds", "callback"}
+    feature_importances_ : array of shape (d,)
+        How much each feature moves the scores of the training rows: standard deviation, as a share of the sum."""
+
+
+# Parameters that may differ from those of the fit that a warm start goes on from.
+MAY_CHANGE = ("max_rounds", "max_seconds", "callbacks", "callback_every", "cache_bytes", "n_jobs", "verbose")
+
+
+UNTOLD = ("callbacks", "callback_every", "verbose")  # parameters that say nothing of a model
+
+
+class _Warm(NamedTuple):
+    """Where a fit stood."""
+
+    voters: bytes  # their fingerprint
+    shape: tuple[int, ...]  # of the targets
+    parameters: dict[str, Any]
+    held_out: np.ndarray | None
+    outputs: list[Warm]
+
+
+class QuadBoost(BaseEstimator):
+    """What classifier and regressor share."""
+
+    def _set_parameters(self, parameters: Mapping[str, Any]) -> None:
+        for name in self._get_param_names():
+            setattr(self, name, parameters[name])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    @classmethod
+    def from_ensemble(cls, ensemble: Ensemble, **parameters: Any) -> Self:
+        """A fitted estimator that predicts as a model does, such as one that was loaded from a file.
+
+        What only a fit knows, such as `history_` and the stages, it does not have.
+
+        Parameters
+        ----------
+        ensemble : Ensemble
+        **parameters
+            Of the estimator; those that are not given have their defaults, not those of the fit.
+        """
+        if not isinstance(ensemble, Ensemble):
+            raise TypeError(
+                f"from_ensemble takes an Ensemble, as quadboost.load(path) returns it, not {ensemble!r:.60}"
+            )
+        wanted, found = ("labels", "targets")[:: 1 if is_classifier(cls()) else -1]
+        if (ensemble.classes is not None) != (wanted == "labels"):
+            raise ValueError(f"this model predicts {found}, and {cls.__name__} {wanted}; use the other estimator")
+        estimator = cls(**parameters)
+        estimator._take_over(ensemble)
+        importance = ensemble.feature_importances
+        if importance is not None:
+            estimator.feature_importances_ = importance
+        return estimator
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to an HDF5 file, to be read by `quadboost.load`."""
+        check_is_fitted(self)
+        self.ensemble_.save(path)
+
+    def _matrix(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        return self.ensemble_.matrix_of(X, owner=type(self).__name__)
+
+    def _scores(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        return self.ensemble_.scores_of(X, n_jobs=self.n_jobs, owner=type(self).__name__)
+
+    def _staged_scores(self, X: Any) -> Iterator[np.ndarray]:
+        check_is_fitted(self)
+        if not hasattr(self, "_traces"):
+            raise AttributeError("a model from a file has no stages; they are known to the estimator that was fitted")
+        matrix = self._matrix(X)
+        codes = self._voters.code(matrix)
+        for scores in self._stages_of(codes):
+            scores = self._link[0] + self._link[1] * scores
+            yield scores if self.ensemble_.weight.ndim == 2 else scores[:, 0]
+
+    def _stages_of(self, codes: np.ndarray) -> Iterator[np.ndarray]:
+        """Scores of coded rows after each round, or each pass, before calibration."""
+        if self._stages is not None:
+            for own_weight, intercept in self._stages:
+                yield self._voters.scores(codes, own_weight, intercept) * self._target_scale
+            return
+        scores = np.tile([trace.first_intercept for trace in self._traces] * self._target_scale, (len(codes), 1))
+        weight = [dict[int, float]() for _ in self._traces]
+        updates = [tuple(values.tolist() for values in trace.updates()) for trace in self._traces]
+        n_rounds = np.atleast_1d(self.n_rounds_)
+        for round in range(int(n_rounds.max())):
+            for output in np.flatnonzero(n_rounds > round).tolist():
+                voters, new_weights, end = updates[output]
+                for i in range(end[round - 1] if round else 0, end[round]):
+                    feature, votes = self._voters.votes(voters[i])
+                    delta = (new_weights[i] - weight[output].get(voters[i], 0.0)) * self._target_scale[output]
+                    weight[output][voters[i]] = new_weights[i]
+                    scores[:, output] += delta * (votes[codes[:, feature]] - self._traces[output].centre[voters[i]])
+            yield scores
+
+    def _options(self) -> Options:
+        """The parameters, checked."""
+        given = self.get_params(deep=False)
+        fraction = self.validation_fraction
+        if fraction is not None and positive("validation_fraction", fraction) >= 1:
+            raise ValueError(f"validation_fraction={fraction!r} must lie between 0 and 1")
+        at_least("min_category_count", self.min_category_count, 1)
+        functions("callbacks", self.callbacks)
+        names = Schedule.__dataclass_fields__.keys() - {"callback"}
+        schedule = Schedule(**{name: given[name] for name in names})
+        one_of("calibration", given.get("calibration"), ("auto", None))
+        self._check_loss()
+        names = (Options.__dataclass_fields__.keys() - {"schedule", "n_threads"}) & given.keys()
+        n_threads = resolve_threads(self.n_jobs)
+        return Options(**{name: given[name] for name in names}, schedule=schedule, n_threads=n_threads)
+
+    def _check_loss(self) -> None:
+        """Refuse losses that are for other targets."""
+        known = ("squared", "logistic") if is_classifier(self) else ("squared", "huber", "poisson", "quantile")
+        one_of("loss", self.loss, known)
+        if self.loss != "squared" and self.warm_start:
+            raise ValueError(f"warm_start is for loss='squared', not for {self.loss!r}; set warm_start=False")
+
+    @property
+    def _reading(self) -> Reading:
+        return Reading(self.categorical_features, self.min_category_count, type(self).__name__)
+
+    def _fit(
+        self, problem: Problem, validation: Rows | None, options: Options, start: float,
+        measured: Measured | None = None,
+    ) -> Trained:  # fmt: skip
+        """Train, and set what a fit leaves behind.
+
+        `start` is when the fit began, `measured` are the rows where they were summed before.
+        """
+        warm = self._warm_start(problem)
+        rows, split = problem.rows, None if warm is None else warm.held_out
+        if validation is None and self.validation_fraction is not None:
+            if split is None:
+                split = _split(problem, self.validation_fraction, self.random_state)
+            rows, validation = rows.take(~split), rows.take(split)
+        if validation is not None:
+            options = replace(options, cache_bytes=max(1, options.cache_bytes // 2))
+        measured = Measured.of(problem, rows, options) if measured is None else measured
+        held_out = None
+        if validation is not None:
+            held_out = Measured.of(problem, validation, options, measured.voters)
+        if warm is not None and warm.voters != measured.voters.fingerprint:
+            raise ValueError("warm_start goes on from a fit to other rows; give the same data, or set warm_start=False")
+        trained = self._train(problem, measured, held_out, options, None if warm is None else warm.outputs)
+        calibration = None
+        if getattr(self, "calibration", None) == "auto" and options.loss == "squared":
+            calibration = calibrate(problem, measured, options, trained)
+        info = {
+            "quadboost": __version__,
+            "estimator": type(self).__name__,
+            "parameters": {
+                name: _plain(value) for name, value in self.get_params(deep=False).items() if name not in UNTOLD
+            },
+            "rows": len(rows.X),
+            "validation_rows": 0 if validation is None else len(validation.X),
+            "seconds": time.monotonic() - start,
+            "reg_lambda": trained.reg_lambda,
+            "outputs": [result.figures() for result in trained.boosted],
+            "feature_importances": trained.importance.tolist(),
+        }
+        loss, link = options.loss, trained.link
+        boosted = trained.boosted
+        self._take_over(problem.ensemble(trained.voters, boosted, info, loss=loss, link=link, calibration=calibration))
+        self._link = (0.0, 1.0) if calibration is None else calibration
+        self._warm = None
+        if self.warm_start:
+            shape, parameters = problem.rows.y.shape, self._lasting_parameters()
+            self._warm = _Warm(trained.voters.fingerprint, shape, parameters, split, trained.warm)
+        self._target_scale = problem.target_scale
+        self._tell(trained, problem.one_output)
+        return trained
+
+    def _train(
+        self, problem: Problem, measured: Measured, held_out: Measured | None, options: Options,
+        warm: list[Warm] | None,
+    ) -> Trained:  # fmt: skip
+        schedule, n_outputs = options.schedule, measured.rows.y.shape[1]
+        with (
+            steps_of(self.verbose if options.follows_path else 0, None, "strength") as tell,
+            news_of(self.verbose, self.callbacks or (), schedule.max_rounds, n_outputs) as callback,
+        ):
+            options = replace(options, schedule=replace(schedule, callback=callback))
+            if options.loss == "squared":
+                validation = None if held_out is None else held_out.moments
+                return train(problem, measured, options, validation=validation, warm=warm, tell=tell)
+            watch = _Watch(problem, measured, held_out, options, callback)
+            trained = train_under_loss(problem, measured, options, watch=watch, tell=tell)
+            return watch.best_of(trained)
+
+    def _take_over(self, ensemble: Ensemble) -> None:
+        """Set what every fitted estimator has."""
+        self.ensemble_ = ensemble
+        self.intercept_ = ensemble.intercept
+        self.n_features_in_ = ensemble.n_features
+        self.__dict__.pop("feature_names_in_", None)
+        if ensemble.feature_names is not None:
+            self.feature_names_in_ = np.array(ensemble.feature_names, dtype=object)
+        if ensemble.classes is not None:
+            self.classes_ = ensemble.classes
+
+    def _lasting_parameters(self) -> dict[str, Any]:
+        return {name: value for name, value in self.get_params(deep=False).items() if name not in MAY_CHANGE}
+
+    def _warm_start(self, problem: Problem) -> _Warm | None:
+        """Where the last fit stood, if this one is to go on from there."""
+        warm: _Warm | None = getattr(self, "_warm", None) if self.warm_start else None
+        if warm is None:
+            return None
+        columns, before = problem.schema, self.ensemble_
+        if (columns.n_features, columns.feature_names) != (before.n_features, before.feature_names):
+            raise ValueError(
+                f"warm_start goes on from a fit to {_columns(before)}, but X now has {_columns(columns)}; "
+                "give the same data, or set warm_start=False"
+            )
+        shape = problem.rows.y.shape
+        if warm.shape != shape:
+            raise ValueError(
+                f"warm_start goes on from a fit to targets of shape {warm.shape}, but y now has {shape}; "
+                "give the same data, or set warm_start=False"
+            )
+        done = max(len(own.progress.voter) for own in warm.outputs)
+        if done > self.max_rounds:
+            raise ValueError(
+                f"warm_start goes on from a fit of {done} rounds, but max_rounds={self.max_rounds}; "
+                "give more, or set warm_start=False"
+            )
+        for name, value in self._lasting_parameters().items():
+            if value is not warm.parameters[name] and not np.array_equal(value, warm.parameters[name]):
+                raise ValueError(
+                    f"warm_start goes on from a fit with {name}={warm.parameters[name]!r}, but it is now {value!r}; "
+                    "set it back, or set warm_start=False"
+                )
+        return warm
+
+    def _tell(self, trained: Trained, one_output: bool) -> None:
+        """Set the attributes that tell how the fit went: lists, one entry per output, where there are several."""
+
+        def each(values: list[Any]) -> Any:
+            return values[0] if one_output else values
+
+        boosted = trained.boosted
+        self.n_rounds_ = each([result.n_rounds for result in boosted])
+        self.history_ = each(
+            [_history(own, trained) | path.columns() for own, path in zip(boosted, trained.strengths, strict=True)]
+        )
+        self.dual_gap_ = each([result.dual_gap for result in boosted])
+        self.violation_ = each([result.violation for result in boosted])
+        self.reg_lambda_ = each(trained.reg_lambda)
+        self.stop_reason_ = each([result.stop_reason for result in boosted])
+        self.feature_importances_ = trained.importance
+        self._voters = trained.voters
+        self._traces = [result.trace for result in boosted]
+        self._stages = trained.stages
+        self._paths = [own for own in trained.strengths if own.points]
+
+    def _warn_if_short(self, trained: Trained) -> None:
+        """Say when the rounds were too few to prove that the optimum is near."""
+        if trained.stages is not None and trained.boosted[0].stop_reason == "max_rounds":
+            warnings.warn(
+                f"the passes under loss={self.loss!r} ended before they came within tol={self.tol}; raise tol, or give "
+                "a stronger penalty",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        short = [own for own in trained.boosted if own.stop_reason == "max_rounds" and np.isfinite(own.dual_gap)]
+        if short and self.tol > 0 and "validation_risk" not in short[0].history:
+            gap = max(own.dual_gap / own.first_risk for own in short)
+            warnings.warn(
+                f"max_rounds={self.max_rounds} was reached at a relative dual gap of {gap:.1e}, above tol={self.tol}; "
+                "raise max_rounds, or tol if this is near enough",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def plot_path(self, ax: Any = None) -> Any:
+        """Draw what the risk on other rows is expected to be, over the strengths from which one was chosen.
+
+        Needs matplotlib, and a fit with an l1 penalty and `reg_lambda="auto"`.
+        """
+        check_is_fitted(self)
+        paths = getattr(self, "_paths", [])
+        if not paths:
+            raise ValueError("there is no path to draw; fit with penalty='l1', mode='corrective' and reg_lambda='auto'")
+        return plot_strengths(paths, ax)
+
+
+class _Watch:
+    """Follows the passes of a fit: tells the callbacks, and stops early on the loss of validation rows."""
+
+    def __init__(
+        self, problem: Problem, measured: Measured, held_out: Measured | None, options: Options, callback: Any
+    ) -> None:
+        self.callback, self.patience = callback, options.schedule.patience
+        self.rows = None if held_out is None else coded(problem, held_out, options)[0]
+        self.values: list[float] = []
+        self.n_passes = 0
+
+    def __call__(self, passes: Passes) -> bool:
+        self.n_passes += 1
+        value = None
+        if self.rows is not None:
+            stage = self.rows.stage(passes.stage.weight, passes.stage.intercept, passes.loss, passes.penalties)
+            value = stage.loss
+            self.values.append(value)
+        if self.callback is not None and self.callback(self.n_passes, passes.stage.loss, value):
+            return True
+        return bool(self.values) and self.n_passes - int(np.argmin(self.values)) > self.patience
+
+    def best_of(self, trained: Trained) -> Trained:
+        """The model after the best pass on the validation rows."""
+        if not self.values or trained.stages is None:
+            return trained
+        best = int(np.argmin(self.values))
+        weight, intercept = trained.stages[best]
+        boosted = [
+            replace(
+                own,
+                weight=weight[:, output].copy(),
+                intercept=float(intercept[output]),
+                history=own.history | {"validation_loss": np.array(self.values)},
+            )
+            for output, own in enumerate(trained.boosted)
+        ]
+        return replace(trained, boosted=boosted, stages=trained.stages[: best + 1])
+
+
+def _history(result: Boosted, trained: Trained) -> dict[str, np.ndarray]:
+    """One entry a round; the voter also by its feature and threshold."""
+    if "voter" not in result.history:
+        return dict(result.history)
+    feature, _, threshold = trained.voters.describe(result.history["voter"])
+    return {"voter": result.history["voter"], "feature": feature, "threshold": threshold} | result.history
+
+
+def _split(problem: Problem, fraction: float, random_state: Any) -> np.ndarray:
+    """Which rows to set aside; with the classes as in the whole where that can be."""
+    m, strata = len(problem.rows.y), None
+    if problem.classes is not None:
+        counts, n_held_out = np.unique(problem.given.y, return_counts=True)[1], int(np.ceil(m * fraction))
+        if counts.min() >= 2 and len(counts) <= min(n_held_out, m - n_held_out):
+            strata = problem.given.y
+    held_out = np.zeros(m, dtype=bool)
+    held_out[train_test_split(np.arange(m), test_size=fraction, stratify=strata, random_state=random_state)[1]] = True
+    return held_out
+
+
+def _columns(known: Any) -> str:
+    """The columns of a schema or ensemble, for an error."""
+    return f"{known.n_features} columns" + ("" if known.feature_names is None else f", {listed(known.feature_names)}")
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as JSON can hold it."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    return value if value is None or isinstance(value, bool | int | float | str) else repr(value)

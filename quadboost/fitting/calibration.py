@@ -1,0 +1,186 @@
+"""From the scores of the squared loss to log-odds: a + b F, the likeliest of all such links.
+
+A model knows its training rows too well: their scores lean towards their labels. Each row left out, its score would be
+(F - h y) / (1 - h), where h is its leverage, on average the number of active voters over the number of examples. The
+link is fitted to these scores: as good as scores of folds, at no cost, and the same for any order of rows. That is so
+where voters are active or not; elsewhere (l2, linf, forward) small tables are divided into folds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from .._core import solve
+from ..data.exact import Extent
+from .problem import Problem
+from .training import Measured, Options, Trained, train
+
+MOST_ROWS_FOR_FOLDS = 20_000  # beyond, training rows say the same
+N_FOLDS = 5
+CELLS = 4096  # of a histogram of scores: likelihood does not care about less
+MOST_LEVERAGE = 0.9
+MOST_STEPS = 100
+NEAR = 1e-10  # a step that changes no figure by more is the last
+STEEPEST = 1e6  # slope of a link, in units of the spread of the scores: of data that can be told apart without an error
+
+
+def calibrate(
+    problem: Problem, measured: Measured, options: Options, trained: Trained
+) -> tuple[np.ndarray, np.ndarray]:
+    """Intercept and slope of the link for each score of a classifier."""
+    rows = measured.rows
+    weight = np.column_stack([result.weight for result in trained.boosted])
+    intercept = np.array([result.intercept for result in trained.boosted])
+    scores = measured.voters.scores(measured.codes, weight, intercept, measured.n_threads)
+    if options.mode == "corrective" and options.penalty in ("l1", None):
+        scores = left_out(scores, rows.y, np.count_nonzero(weight, axis=0), rows.n_examples)
+        return fit_link(scores, rows.y, rows.weight)
+    if len(rows.y) <= MOST_ROWS_FOR_FOLDS:
+        known, found = _scores_of_folds(problem, measured, options, trained)
+        if (rows.y[known].max(axis=0, initial=-1.0) > rows.y[known].min(axis=0, initial=1.0)).all():
+            return fit_link(found[known], rows.y[known], None if rows.weight is None else rows.weight[known])
+    return fit_link(scores, rows.y, rows.weight)
+
+
+def _scores_of_folds(
+    problem: Problem, measured: Measured, options: Options, trained: Trained
+) -> tuple[np.ndarray, np.ndarray]:
+    """Scores of rows by fits to the others, and which rows have one.
+
+    Equal rows are in one fold: neither the order of rows nor their repetition changes anything.
+    """
+    codes = measured.codes.astype(np.uint64)
+    factor = np.arange(1, 2 * codes.shape[1], 2, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (codes * factor).sum(axis=1)
+    fold = ((mixed ^ (mixed >> np.uint64(31))) * np.uint64(0xBF58476D1CE4E5B9) >> np.uint64(40)) % np.uint64(N_FOLDS)
+    found, known = np.zeros(measured.rows.y.shape), np.zeros(len(fold), dtype=bool)
+    options = replace(options, schedule=replace(options.schedule, callback=None), penalty=options.penalty)
+    for number in range(N_FOLDS):
+        held_out = fold == number
+        rest = measured.rows.take(~held_out)
+        if not held_out.any() or not len(rest.y) or (rest.y.max(axis=0) == rest.y.min(axis=0)).any():
+            continue
+        known |= held_out
+        part = Measured.of(problem, rest, options, measured.voters)
+        boosted = train(problem, part, replace(options, reg_lambda=trained.reg_lambda[0])).boosted
+        found[held_out] = measured.voters.scores(
+            measured.codes[held_out],
+            np.column_stack([result.weight for result in boosted]),
+            np.array([result.intercept for result in boosted]),
+        )
+    return known, found
+
+
+def left_out(scores: np.ndarray, y: np.ndarray, n_active: np.ndarray, n_examples: float) -> np.ndarray:
+    """About what the scores of the rows would be had each been left out; labels are -1 and +1, a column per output."""
+    leverage = np.minimum((n_active + 1.0) / n_examples, MOST_LEVERAGE)
+    return (scores - leverage * y) / (1.0 - leverage)
+
+
+def fit_link(scores: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Intercept a and slope b of the log-odds a + b F for each column of scores; y is -1 and +1.
+
+    Of several columns the probabilities are the softmax: a for each, and one b for all.
+    """
+    weight = np.ones(len(y)) if weight is None else Extent.of(len(y), weight).round(weight)
+    if scores.shape[1] == 1:
+        centre, mass = _histogram(scores[:, 0], y[:, 0] > 0, weight)
+        a, b = _two_classes(centre, mass)
+        return np.array([a]), np.array([b])
+    return _several_classes(scores, y > 0, weight)
+
+
+def _histogram(scores: np.ndarray, is_second: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Scores in cells: their centres, and the weight of both classes in each, shape (2, cells)."""
+    low, high = float(scores.min()), float(scores.max())
+    width = (high - low) / CELLS or 1.0
+    cell = np.minimum(((scores - low) / width).astype(np.int64), CELLS - 1)
+    mass = np.bincount(cell + CELLS * is_second, weight, 2 * CELLS).reshape(2, CELLS)
+    used = mass.any(axis=0)
+    return (low + width * (np.arange(CELLS) + 0.5))[used], mass[:, used]
+
+
+def _two_classes(score: np.ndarray, mass: np.ndarray) -> tuple[float, float]:
+    """Newton's method. As Platt has it, each class counts as one example more than it has: no odds are infinite."""
+    total = mass.sum(axis=0)
+    n_first, n_second = mass.sum(axis=1)
+    target = (mass[1] * (n_second + 1.0) / (n_second + 2.0) + mass[0] / (n_first + 2.0)) / total
+    centre = float((total * score).sum() / total.sum())
+    spread = float(np.sqrt((total * (score - centre) ** 2).sum() / total.sum())) or 1.0
+    x = (score - centre) / spread
+    own = np.array([np.log((n_second + 1.0) / (n_first + 1.0)), 1.0])
+
+    def loss(own: np.ndarray) -> float:
+        odds = own[0] + own[1] * x
+        return float((total * (np.logaddexp(0.0, odds) - target * odds)).sum())
+
+    for _ in range(MOST_STEPS):
+        odds = own[0] + own[1] * x
+        chance = 0.5 * (1.0 + np.tanh(0.5 * odds))
+        slope, curve = total * (chance - target), total * chance * (1.0 - chance)
+        gradient = np.array([slope.sum(), (slope * x).sum()])
+        hessian = np.array([[curve.sum(), (curve * x).sum()], [(curve * x).sum(), (curve * x * x).sum()]])
+        step = _solved(hessian, gradient)
+        share = 1.0
+        while loss(own - share * step) > loss(own) and share > NEAR:
+            share /= 2.0
+        own = own - share * step
+        if np.abs(share * step).max() < NEAR * (1.0 + np.abs(own).max()):
+            break
+    slope_there = float(np.clip(own[1], 1.0 / STEEPEST, STEEPEST)) / spread  # the order of rows stays as it is
+    return float(own[0]) - slope_there * centre, slope_there
+
+
+def _several_classes(scores: np.ndarray, is_own: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Newton's method over one intercept for each class and a common slope, on whole-number sums of the rows."""
+    n_classes, total = scores.shape[1], float(weight.sum())
+    per_class = (is_own * weight[:, None]).sum(axis=0)
+    share_of = np.where(is_own, (per_class + 1.0) / (per_class + 2.0), 1.0 / (total - per_class + 2.0))
+    target = share_of / share_of.sum(axis=1, keepdims=True)
+    spread = float(np.abs(scores).max()) or 1.0
+    x = scores / spread
+    own = np.append(np.log((per_class + 1.0) / (total + n_classes)), 1.0)
+    extent = Extent.of(len(x), weight)
+
+    def exact(values: np.ndarray, largest: float) -> float:
+        return float(extent.fixed_point(values, weight, largest).sum() * extent.unit(largest))
+
+    def chances(own: np.ndarray) -> np.ndarray:
+        odds = own[:-1] + own[-1] * x
+        power = np.exp(odds - odds.max(axis=1, keepdims=True))
+        return power / power.sum(axis=1, keepdims=True)
+
+    def loss(own: np.ndarray) -> float:
+        chance = chances(own)
+        rows = np.minimum(-(target * np.log(np.maximum(chance, 1e-300))).sum(axis=1), 1e3)
+        return exact(rows, 1e3)
+
+    for _ in range(MOST_STEPS):
+        chance = chances(own)
+        off = chance - target
+        lean = (chance * x).sum(axis=1)
+        gradient = [exact(off[:, k], 2.0) for k in range(n_classes)] + [exact((off * x).sum(axis=1), 4.0)]
+        hessian = np.zeros((n_classes + 1, n_classes + 1))
+        for k in range(n_classes):
+            for j in range(k, n_classes):
+                value = (chance[:, k] if j == k else 0.0) - chance[:, k] * chance[:, j]
+                hessian[k, j] = hessian[j, k] = exact(value, 2.0)
+            hessian[k, -1] = hessian[-1, k] = exact(chance[:, k] * (x[:, k] - lean), 4.0)
+        hessian[-1, -1] = exact((chance * x * x).sum(axis=1) - lean * lean, 4.0)
+        step = _solved(hessian, np.array(gradient))
+        share, before = 1.0, loss(own)
+        while loss(own - share * step) > before and share > NEAR:
+            share /= 2.0
+        own = own - share * step
+        if np.abs(share * step).max() < 1e-8 * (1.0 + np.abs(own).max()):
+            break
+    slope = float(np.clip(own[-1], 1.0 / STEEPEST, STEEPEST)) / spread
+    return own[:-1] - own[:-1].mean(), np.full(n_classes, slope)
+
+
+def _solved(hessian: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+    step = gradient.copy()
+    solve(hessian, step, 1e-12 * float(hessian.diagonal().max()), 0.0)
+    return step

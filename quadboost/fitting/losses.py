@@ -1,0 +1,120 @@
+"""A fit under another loss than the squared one: its targets, strengths and penalties, and what it leaves behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from ..boosting.losses import Loss, make_loss
+from ..boosting.penalties import L1, Penalty, auto_lambda, make_penalty
+from ..boosting.records import Trace
+from ..boosting.result import Boosted
+from ..boosting.rounds import open_run
+from ..boosting.strength import Strengths, strengths_by_gcv
+from ..data.exact import exact_mean
+from .passes import Coded, Passes, Stage, minimise
+from .problem import Problem, Rows
+from .training import Measured, Options, Trained, importance_of
+
+Watch = Callable[[Passes], bool]
+
+
+def targets_of(problem: Problem, rows: Rows) -> np.ndarray:
+    """Targets as losses want them: labels are 0 and 1, a column per class where there are several."""
+    return rows.y if problem.classes is None else (rows.y + 1.0) / 2.0
+
+
+def check_targets(loss: str, y: np.ndarray, name: str = "y") -> None:
+    """Refuse targets that a loss cannot be for."""
+    if loss == "poisson":
+        if y.min() < 0:
+            raise ValueError(f"{name} holds {y.min():g}; loss='poisson' is for counts, which are not negative")
+        if not (y.max(axis=0) > 0).all():
+            raise ValueError(f"{name} holds only zeros; loss='poisson' needs a positive count")
+
+
+def train_under_loss(
+    problem: Problem, measured: Measured, options: Options, *, watch: Watch = lambda passes: False,
+    tell: Callable[[], None] = lambda: None, start: Stage | None = None,
+) -> Trained:  # fmt: skip
+    """Fit all outputs under `options.loss`. `watch` sees every pass and may say stop; `start` is where to begin."""
+    rows, loss = coded(problem, measured, options)
+    first = _constant(rows, loss)
+    strengths, weight = _strengths(rows, loss, first, measured.rows.n_examples, options, tell)
+    penalties = [make_penalty(options.penalty, own.chosen, options.alpha_max) for own in strengths]
+    if start is not None:
+        weight, first = start.weight, start
+    history: dict[str, list[float]] = {"loss": [], "objective": [], "rounds": []}
+    stages: list[tuple[np.ndarray, np.ndarray]] = []
+
+    def see(passes: Passes) -> bool:
+        history["loss"].append(passes.stage.loss)
+        history["objective"].append(passes.stage.objective)
+        history["rounds"].append(float(passes.n_rounds.sum()))
+        stages.append((passes.stage.weight, passes.stage.intercept))
+        return watch(passes)
+
+    begin = rows.stage(weight, first.intercept, loss, penalties)
+    schedule = replace(options.schedule, callback=None)
+    passes, why = minimise(rows, loss, penalties, schedule, begin, see)
+    violation, stage = passes.violation(), passes.stage
+    boosted = [
+        Boosted(
+            weight=stage.weight[:, output].copy(), intercept=float(stage.intercept[output]),
+            edge=np.full(len(stage.weight), np.nan), risk=stage.loss, objective=stage.objective,
+            first_risk=first.loss, dual_gap=np.nan, violation=violation, n_rounds=int(passes.n_rounds[output]),
+            history={name: np.array(values) for name, values in history.items()}, stop_reason=why,
+            trace=Trace(np.empty(0, np.int64), np.empty(0), [], float(stage.intercept[output]), {}), progress=None,
+        )
+        for output in range(len(penalties))
+    ]  # fmt: skip
+    importance = importance_of(measured.voters, measured.moments, stage.weight)
+    return Trained(measured.voters, boosted, strengths, importance, loss.link, stages)
+
+
+def coded(problem: Problem, measured: Measured, options: Options) -> tuple[Coded, Loss]:
+    """Rows as passes need them, and the loss for them."""
+    y = targets_of(problem, measured.rows)
+    check_targets(options.loss, y)
+    weight = measured.rows.weight
+    mean = np.array([exact_mean(target, weight) for target in y.T])
+    loss = make_loss(options.loss, y, weight, mean, quantile=options.quantile, huber_width=options.huber_width)
+    return Coded(measured.voters, measured.codes, y, weight, measured.moments, bool(options.fit_intercept)), loss
+
+
+def _constant(rows: Coded, loss: Loss) -> Stage:
+    """Scores that are the same for all rows: where every fit begins."""
+    mean = np.array([exact_mean(target, rows.weight) for target in rows.y.T])
+    intercept = loss.constant(mean) if rows.fit_intercept else np.zeros(len(mean))
+    weight = np.zeros((rows.voters.n_voters, len(mean)))
+    return rows.stage(weight, intercept, loss, [Penalty()] * len(mean))
+
+
+def _strengths(
+    rows: Coded, loss: Loss, first: Stage, n_examples: float, options: Options, tell: Callable[[], None]
+) -> tuple[list[Strengths], np.ndarray]:
+    """The strength of the penalty of each output, and the weights that choosing it led to.
+
+    The quadratic function of the first pass is the squared loss of other targets: what is right there is right here,
+    times the curvature.
+    """
+    weight = first.weight.copy()
+    n_outputs = weight.shape[1]
+    if options.reg_lambda != "auto":
+        return [Strengths(float(options.reg_lambda))] * n_outputs, weight
+    moments = rows.towards(first.scores + loss.pull(first.scores, rows.y) / loss.curvature)
+    strengths = []
+    for output in range(n_outputs):
+        if options.follows_path:
+            with open_run(moments, L1(0.0), mode="corrective", fit_intercept=rows.fit_intercept, output=output) as run:
+                own = strengths_by_gcv(run, n_examples, options.schedule.share(0.0, 2 * n_outputs), tell)
+                weight[:, output] = run.weight
+            points = tuple(point._replace(strength=point.strength * loss.curvature) for point in own.points)
+            strengths.append(replace(own, chosen=own.chosen * loss.curvature, points=points))
+        else:
+            scale = float(np.sqrt(moments.target_risk(rows.fit_intercept)[output]))
+            chosen = auto_lambda(options.penalty, options.mode, n_examples, scale, moments.n_voters)
+            strengths.append(Strengths(chosen * loss.curvature))
+    return strengths, weight

@@ -1,0 +1,177 @@
+"""A fit under another loss than the squared one: passes over the rows, and rounds on moments between them.
+
+A pass scores the rows and sums the targets of the quadratic function that lies above the loss (boosting/losses.py).
+Rounds then go on from the weights of before. Scores are pushed on in the direction they moved (momentum, as in FISTA);
+where that makes the objective rise it begins anew.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..boosting.losses import Loss
+from ..boosting.penalties import Penalty
+from ..boosting.rounds import Mark, Run, open_run
+from ..boosting.schedule import Schedule
+from ..common.threads import threads_for
+from ..data.exact import exact_mean
+from ..moments.moments import Moments
+from ..moments.sums import ColumnSums
+from ..voters.columns import Voters
+
+MOST_PASSES = 500  # for each approximation of a loss
+FIRST_TOL = 1e-3  # relative dual gap of the rounds of the first pass; the better the scores, the less
+STEEPER, FLATTER = 2.0, 0.8  # times the curvature: after a step that was too long, and after one that was not
+SLACK = 1e-10  # of the objective: what rounding may add
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Where a fit stands after a pass.
+
+    Attributes
+    ----------
+    weight : array of shape (K, n_outputs)
+    intercept : array of shape (n_outputs,)
+    scores : array of shape (m, n_outputs)
+        Of the training rows.
+    loss, objective : float
+        The mean loss, and with the penalty.
+    """
+
+    weight: np.ndarray
+    intercept: np.ndarray
+    scores: np.ndarray
+    loss: float
+    objective: float
+
+
+@dataclass(frozen=True)
+class Coded:
+    """Training rows, as a pass needs them: codes, targets of shape (m, n_outputs), weights; and their moments."""
+
+    voters: Voters
+    codes: np.ndarray
+    y: np.ndarray
+    weight: np.ndarray | None
+    moments: Moments
+    fit_intercept: bool
+
+    @property
+    def n_threads(self) -> int:
+        return threads_for(self.codes.size, self.moments.n_threads)
+
+    def stage(self, weight: np.ndarray, intercept: np.ndarray, loss: Loss, penalties: list[Penalty]) -> Stage:
+        scores = self.voters.scores(self.codes, weight, intercept, self.n_threads)
+        value = exact_mean(loss.values(scores, self.y), self.weight)
+        added = sum(penalty.value(own) for penalty, own in zip(penalties, weight.T, strict=True)) / 2.0
+        return Stage(weight, intercept, scores, value, value + added)
+
+    def towards(self, targets: np.ndarray) -> Moments:
+        """Moments of the same rows with other targets."""
+        assert isinstance(self.moments.sums, ColumnSums)
+        sums = self.moments.sums.with_targets(self.codes, targets, self.weight, self.n_threads)
+        return replace(self.moments, sums=sums)
+
+
+class Passes:
+    """Passes under one loss and given penalties, from where a stage stands."""
+
+    def __init__(self, rows: Coded, loss: Loss, penalties: list[Penalty], schedule: Schedule, first: Stage) -> None:
+        self.rows, self.loss, self.penalties, self.schedule = rows, loss, penalties, schedule
+        self.stage, self.n_rounds = first, np.zeros(len(penalties), dtype=np.int64)
+        self.curvature = loss.curvature
+        self.momentum, self.ahead = 1.0, first.scores
+        self.first_objective = first.objective
+        self.tol = FIRST_TOL
+
+    def go(self) -> bool:
+        """One pass; false when it brings nothing worth another."""
+        before = self.stage
+        after = self._minimum_of_quadratic(self.ahead)
+        if after.objective > before.objective + SLACK * abs(before.objective) and self.ahead is not before.scores:
+            self.momentum, self.ahead = 1.0, before.scores  # pushed too far: once more, from where the scores are
+            after = self._minimum_of_quadratic(self.ahead)
+        gain = before.objective - after.objective
+        if not gain > 0:
+            is_exact = self.tol <= self.schedule.tol * 1e-3
+            self.tol *= 0.1
+            return not is_exact
+        momentum = 0.5 + np.sqrt(0.25 + self.momentum**2)
+        self.ahead = after.scores + (self.momentum - 1.0) / momentum * (after.scores - before.scores)
+        self.momentum, self.stage = momentum, after
+        whole = max(self.first_objective - after.objective, SLACK * abs(after.objective))
+        self.tol = min(self.tol, max(0.1 * gain / whole, 1e-3 * self.schedule.tol))
+        return gain > 0.1 * self.schedule.tol * whole
+
+    def _minimum_of_quadratic(self, scores: np.ndarray) -> Stage:
+        """Minimise the quadratic function that touches the loss at some scores, and lies above it where we end."""
+        pull = self.loss.pull(scores, self.rows.y)
+        while True:
+            found = self._rounds(self.rows.towards(scores + pull / self.curvature))
+            step = found.scores - scores
+            if self.curvature >= self.loss.curvature and self.loss.name != "poisson":
+                return found
+            loss_there = exact_mean(self.loss.values(scores, self.rows.y), self.rows.weight)
+            rise = (0.5 * self.curvature * step - pull) * step
+            if found.loss <= loss_there + exact_mean(rise.sum(axis=1), self.rows.weight) + SLACK * abs(loss_there):
+                self.curvature *= FLATTER
+                return found
+            self.curvature *= STEEPER
+
+    def _rounds(self, moments: Moments) -> Stage:
+        """Rounds on the moments of a pass, from the weights of before, for each output."""
+        weight, intercept = self.stage.weight.copy(), self.stage.intercept.copy()
+        for output, penalty in enumerate(self.penalties):
+            own = penalty.divided_by(self.curvature)
+            with open_run(moments, own, mode="corrective", fit_intercept=self.rows.fit_intercept, output=output) as run:
+                begin(run, weight[:, output])
+                run.go(replace(self.schedule, tol=self.tol))
+                result = run.result()
+            weight[:, output], intercept[output] = result.weight, result.intercept
+            self.n_rounds[output] += result.n_rounds
+        return self.rows.stage(weight, intercept, self.loss, self.penalties)
+
+    def violation(self) -> float:
+        """The largest distance of an edge from what the conditions of optimality want it to be."""
+        pull = self.loss.pull(self.stage.scores, self.rows.y)
+        moments = self.rows.towards(pull)
+        edge, _ = moments.centred(self.rows.fit_intercept)
+        each = zip(self.penalties, self.stage.weight.T, edge.T, strict=True)
+        return max(penalty.violation(weight, own) for penalty, weight, own in each)
+
+
+def begin(run: Run, weight: np.ndarray) -> None:
+    """Let a run begin at given weights."""
+    active = np.flatnonzero(weight)
+    if len(active):
+        run.back_to(Mark(active, weight[active], 0, 0))
+
+
+def minimise(
+    rows: Coded, loss: Loss, penalties: list[Penalty], schedule: Schedule, first: Stage,
+    watch: Callable[[Passes], bool] = lambda passes: False,
+) -> tuple[Passes, str]:  # fmt: skip
+    """Passes until they bring no more, or `watch` says stop; returns the last ones and why they stopped."""
+    start = time.monotonic()
+    while True:
+        passes = Passes(rows, loss, penalties, schedule, first)
+        for _ in range(MOST_PASSES):
+            goes_on = passes.go()
+            if watch(passes):
+                return passes, "patience"
+            if schedule.max_seconds is not None and time.monotonic() - start > schedule.max_seconds:
+                return passes, "max_seconds"
+            if not goes_on:
+                break
+        else:
+            return passes, "max_rounds"
+        sharper = loss.sharper()
+        if sharper is None:
+            return passes, "converged"
+        loss = sharper
+        first = rows.stage(passes.stage.weight, passes.stage.intercept, loss, penalties)
