@@ -46,6 +46,11 @@ class Loss:
         """The next of a sequence of ever better approximations, where the loss itself is not smooth."""
         return None
 
+    def sharpest(self) -> Loss:
+        """The last of them."""
+        better = self.sharper()
+        return self if better is None else better.sharpest()
+
 
 @dataclass(frozen=True)
 class Logistic(Loss):

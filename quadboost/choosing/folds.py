@@ -11,7 +11,7 @@ import numpy as np
 from ..common.threads import threads_for
 from ..data.exact import Extent, Scales
 from ..fitting.problem import Problem, Rows
-from ..fitting.training import Options
+from ..fitting.training import Measured, Options
 from ..moments.gram import Gram, RestGram
 from ..moments.moments import Moments, column_moments
 from ..moments.sums import ColumnSums
@@ -65,6 +65,11 @@ class Folds:
         )  # fmt: skip
         self.shared = self.all_rows.gram.columns()
         self.shared.store.is_shared = True
+
+    def measured(self, rows: np.ndarray) -> Measured:
+        """Some rows, coded by the voters of all."""
+        codes = self.codes[rows]
+        return Measured(self.problem.rows.take(rows), self.voters, codes, self._moments(self.voters, codes, rows))
 
     def make(self, number: int) -> Fold:
         split = self.splits[number]

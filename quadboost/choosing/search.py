@@ -42,6 +42,13 @@ class Candidate(NamedTuple):
         return make_penalty(self.penalty, self.strength, self.strength)
 
     @property
+    def parameters(self) -> dict[str, Any]:
+        """The strength, as a parameter of a fit."""
+        if self.penalty is None:
+            return {}
+        return {"alpha_max" if self.penalty == "linf" else "reg_lambda": self.strength}
+
+    @property
     def reg_lambda(self) -> float:
         return self.strength if self.penalty in ("l1", "l2") else np.nan
 

@@ -70,7 +70,7 @@ SHARED_PARAMETERS = """penalty : {"l1", "l2", "linf", None}
         Stop when the dual gap is at most this times the risk of the best constant: a proof that the objective is that
         near to its minimum. Where there is no gap (no penalty, or forward mode): when no voter's weight would move by
         more than a thousandth of this, in units of the target's standard deviation. Under other losses: when a pass
-        lowers the objective by less than a tenth of this, as a share of what all passes have lowered it by.
+        lowers the objective by less than this, as a share of what all passes have lowered it by.
     cache_bytes : int
         Memory for Gram columns; more is faster, the result is the same.
     categorical_features : "auto", None, or a list of columns
@@ -412,7 +412,7 @@ class _Watch:
         self, problem: Problem, measured: Measured, held_out: Measured | None, options: Options, callback: Any
     ) -> None:
         self.callback, self.patience = callback, options.schedule.patience
-        self.rows = None if held_out is None else coded(problem, held_out, options)[0]
+        self.rows = None if held_out is None else coded(problem, held_out, options, suffix="_val")[0]
         self.values: list[float] = []
         self.n_passes = 0
 
@@ -420,8 +420,8 @@ class _Watch:
         self.n_passes += 1
         value = None
         if self.rows is not None:
-            stage = self.rows.stage(passes.stage.weight, passes.stage.intercept, passes.loss, passes.penalties)
-            value = stage.loss
+            stage, loss = passes.stage, passes.loss.sharpest()
+            value = self.rows.stage(stage.weight, stage.intercept, loss, []).loss
             self.values.append(value)
         if self.callback is not None and self.callback(self.n_passes, passes.stage.loss, value):
             return True

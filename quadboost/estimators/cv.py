@@ -16,8 +16,10 @@ from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
+from ..boosting.losses import make_loss
 from ..boosting.result import Boosted
 from ..choosing.folds import Fold, Folds, Split
+from ..choosing.losses import cross_validate_loss, strengths_of_loss
 from ..choosing.plots import plot_surface
 from ..choosing.search import Candidate, Judge, Table, check_strengths, cross_validate, strengths_of
 from ..common.checks import at_least, one_of
@@ -25,7 +27,7 @@ from ..common.progress import steps_of
 from ..data.examples import labels_of, real_targets
 from ..fitting.problem import Problem
 from ..fitting.training import Measured, Options
-from ..moments.moments import DEFAULT_CACHE_BYTES, Moments
+from ..moments.moments import DEFAULT_CACHE_BYTES
 from .base import QuadBoost
 from .plain import QuadBoostClassifier, QuadBoostRegressor
 
@@ -48,7 +50,8 @@ SEARCH_PARAMETERS = """penalty : {"l1", "l2", "linf", None} or a list of these
         A whole number: so many folds, stratified by class for a classifier and never dividing a group, in the order
         of the rows as always in scikit-learn.
     scoring : "risk", "error", the name of a scikit-learn scorer, or a callable(estimator, X, y)
-        "risk" is the mean squared residual, from the moments of the rows held out, and costs next to nothing;
+        "risk" is the mean squared residual, from the moments of the rows held out, and costs next to nothing (under
+        another loss: the mean loss);
         "error" (labels only) is the share of wrong labels. Both are weighted as the rows are, and less is better.
         Of a scorer more is better.
     one_standard_error : bool
@@ -139,14 +142,18 @@ class _Search(QuadBoost):
             raise ValueError(f"rounds={given!r} must be None, a whole number (how many to try) or a list of numbers")
         return np.unique([at_least("a value of rounds", value, 1) for value in values])
 
-    def _candidates(self, moments: Moments) -> list[Candidate]:
+    def _candidates(self, problem: Problem, measured: Measured, options: Options) -> list[Candidate]:
         strengths = self._strengths()
+
+        def values(name: str) -> np.ndarray:
+            if options.loss == "squared":
+                return strengths_of(name, strengths[name], measured.moments, self.fit_intercept)
+            return strengths_of_loss(name, strengths[name], problem, measured, options)
+
         return [
             Candidate(name, float(value))
             for name in _penalties(self.penalty)
-            for value in (
-                [np.nan] if name is None else strengths_of(name, strengths[name], moments, self.fit_intercept)
-            )
+            for value in ([np.nan] if name is None else values(name))
         ]
 
     def _splits(self, X: Any, y: np.ndarray, kept: np.ndarray | None, groups: Any) -> list[Split]:
@@ -193,25 +200,31 @@ class _Search(QuadBoost):
         y = problem.given.y if problem.given.kept is None else checked(y)
         splits = self._splits(problem.given.X, y, problem.given.kept, groups)
         folds = Folds(problem, splits, options, thresholds_per_fold=self.thresholds_per_fold)
-        candidates = self._candidates(folds.all_rows)
+        measured = Measured(problem.rows, folds.voters, folds.codes, folds.all_rows)
+        candidates = self._candidates(problem, measured, options)
+        judge = self._judge(problem, y, options.loss)
         with steps_of(self.verbose, len(candidates) * len(splits), "run") as tell:
-            table = cross_validate(folds, candidates, self._rounds(), self._judge(problem, y), tell)
+            if options.loss == "squared":
+                table = cross_validate(folds, candidates, self._rounds(), judge, tell)
+            else:
+                table = cross_validate_loss(folds, candidates, judge, tell)
         greater_is_better = self.scoring not in ("risk", "error")
         row = table.choose(greater_is_better=greater_is_better, one_standard_error=self.one_standard_error)
         self.cv_results_ = _results(table, greater_is_better)
         self.best_index_ = row
         self.best_score_ = float(table.mean[row])
         self.best_params_ = _parameters(candidates[table.candidate[row]], int(table.rounds[row]))
-        self._refit(problem, Measured(problem.rows, folds.voters, folds.codes, folds.all_rows), start)
+        self._refit(problem, measured, start)
 
-    def _judge(self, problem: Problem, y: np.ndarray) -> Judge | None:
+    def _judge(self, problem: Problem, y: np.ndarray, loss: str) -> Judge | None:
         if self.scoring == "risk":
             return None
         rows, kept = problem.rows, problem.given.kept
+        link = None if loss == "squared" else make_loss(loss, rows.y, None, np.ones(1)).link
         if self.scoring == "error":
 
             def error(fold: Fold, runs: Sequence[Boosted]) -> float:
-                found = problem.ensemble(fold.voters, runs)
+                found = problem.ensemble(fold.voters, runs, loss=loss, link=link)
                 wrong = found.labels_of(found.score_matrix(rows.X[fold.rows], n_jobs=1)) != problem.given.y[fold.rows]
                 return float(np.average(wrong, weights=None if rows.weight is None else rows.weight[fold.rows]))
 
@@ -222,7 +235,7 @@ class _Search(QuadBoost):
         weight = problem.given.all_weights() if _takes_weights(scorer) else None
 
         def score(fold: Fold, runs: Sequence[Boosted]) -> float:
-            estimator = self._plain.from_ensemble(problem.ensemble(fold.voters, runs), n_jobs=1)
+            estimator = self._plain.from_ensemble(problem.ensemble(fold.voters, runs, loss=loss, link=link), n_jobs=1)
             own = original[fold.rows]
             weighted = {} if weight is None else {"sample_weight": weight[own]}
             return float(scorer(estimator, _safe_indexing(problem.given.X, own), y[own], **weighted))

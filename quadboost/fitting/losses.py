@@ -28,24 +28,25 @@ def targets_of(problem: Problem, rows: Rows) -> np.ndarray:
 
 def check_targets(loss: str, y: np.ndarray, name: str = "y") -> None:
     """Refuse targets that a loss cannot be for."""
-    if loss == "poisson":
-        if y.min() < 0:
-            raise ValueError(f"{name} holds {y.min():g}; loss='poisson' is for counts, which are not negative")
-        if not (y.max(axis=0) > 0).all():
-            raise ValueError(f"{name} holds only zeros; loss='poisson' needs a positive count")
+    if loss == "poisson" and y.min() < 0:
+        raise ValueError(f"{name} holds {y.min():g}; loss='poisson' is for counts, which are not negative")
+    if loss == "poisson" and not name.endswith("_val") and not (y.max(axis=0) > 0).all():
+        raise ValueError(f"{name} holds only zeros; loss='poisson' needs a positive count")
 
 
 def train_under_loss(
     problem: Problem, measured: Measured, options: Options, *, watch: Watch = lambda passes: False,
-    tell: Callable[[], None] = lambda: None, start: Stage | None = None,
+    tell: Callable[[], None] = lambda: None, start: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> Trained:  # fmt: skip
-    """Fit all outputs under `options.loss`. `watch` sees every pass and may say stop; `start` is where to begin."""
+    """Fit all outputs under `options.loss`.
+
+    `watch` sees every pass and may say stop; `start` are weights (K, n_outputs) and intercepts to begin with.
+    """
     rows, loss = coded(problem, measured, options)
-    first = _constant(rows, loss)
+    first = constant(rows, loss)
     strengths, weight = _strengths(rows, loss, first, measured.rows.n_examples, options, tell)
     penalties = [make_penalty(options.penalty, own.chosen, options.alpha_max) for own in strengths]
-    if start is not None:
-        weight, first = start.weight, start
+    weight, intercept = (weight, first.intercept) if start is None else start
     history: dict[str, list[float]] = {"loss": [], "objective": [], "rounds": []}
     stages: list[tuple[np.ndarray, np.ndarray]] = []
 
@@ -56,7 +57,7 @@ def train_under_loss(
         stages.append((passes.stage.weight, passes.stage.intercept))
         return watch(passes)
 
-    begin = rows.stage(weight, first.intercept, loss, penalties)
+    begin = rows.stage(weight, intercept, loss, penalties)
     schedule = replace(options.schedule, callback=None)
     passes, why = minimise(rows, loss, penalties, schedule, begin, see)
     violation, stage = passes.violation(), passes.stage
@@ -74,22 +75,27 @@ def train_under_loss(
     return Trained(measured.voters, boosted, strengths, importance, loss.link, stages)
 
 
-def coded(problem: Problem, measured: Measured, options: Options) -> tuple[Coded, Loss]:
-    """Rows as passes need them, and the loss for them."""
+def coded(problem: Problem, measured: Measured, options: Options, *, suffix: str = "") -> tuple[Coded, Loss]:
+    """Rows as passes need them, and the loss for them; `suffix` is for the errors."""
     y = targets_of(problem, measured.rows)
-    check_targets(options.loss, y)
+    check_targets(options.loss, y, f"y{suffix}")
     weight = measured.rows.weight
     mean = np.array([exact_mean(target, weight) for target in y.T])
     loss = make_loss(options.loss, y, weight, mean, quantile=options.quantile, huber_width=options.huber_width)
     return Coded(measured.voters, measured.codes, y, weight, measured.moments, bool(options.fit_intercept)), loss
 
 
-def _constant(rows: Coded, loss: Loss) -> Stage:
+def constant(rows: Coded, loss: Loss) -> Stage:
     """Scores that are the same for all rows: where every fit begins."""
     mean = np.array([exact_mean(target, rows.weight) for target in rows.y.T])
     intercept = loss.constant(mean) if rows.fit_intercept else np.zeros(len(mean))
     weight = np.zeros((rows.voters.n_voters, len(mean)))
     return rows.stage(weight, intercept, loss, [Penalty()] * len(mean))
+
+
+def pulled(rows: Coded, loss: Loss, stage: Stage) -> np.ndarray:
+    """The targets of the quadratic function that lies above the loss and touches it at the scores of a stage."""
+    return stage.scores + loss.pull(stage.scores, rows.y) / loss.curvature
 
 
 def _strengths(
@@ -104,7 +110,7 @@ def _strengths(
     n_outputs = weight.shape[1]
     if options.reg_lambda != "auto":
         return [Strengths(float(options.reg_lambda))] * n_outputs, weight
-    moments = rows.towards(first.scores + loss.pull(first.scores, rows.y) / loss.curvature)
+    moments = rows.towards(pulled(rows, loss, first))
     strengths = []
     for output in range(n_outputs):
         if options.follows_path:

@@ -66,9 +66,10 @@ class Coded:
         return threads_for(self.codes.size, self.moments.n_threads)
 
     def stage(self, weight: np.ndarray, intercept: np.ndarray, loss: Loss, penalties: list[Penalty]) -> Stage:
+        """Where these weights stand; without penalties the objective is the loss."""
         scores = self.voters.scores(self.codes, weight, intercept, self.n_threads)
         value = exact_mean(loss.values(scores, self.y), self.weight)
-        added = sum(penalty.value(own) for penalty, own in zip(penalties, weight.T, strict=True)) / 2.0
+        added = sum(penalty.value(own) for penalty, own in zip(penalties, weight.T, strict=False)) / 2.0
         return Stage(weight, intercept, scores, value, value + added)
 
     def towards(self, targets: np.ndarray) -> Moments:
@@ -106,7 +107,7 @@ class Passes:
         self.momentum, self.stage = momentum, after
         whole = max(self.first_objective - after.objective, SLACK * abs(after.objective))
         self.tol = min(self.tol, max(0.1 * gain / whole, 1e-3 * self.schedule.tol))
-        return gain > 0.1 * self.schedule.tol * whole
+        return gain > self.schedule.tol * whole
 
     def _minimum_of_quadratic(self, scores: np.ndarray) -> Stage:
         """Minimise the quadratic function that touches the loss at some scores, and lies above it where we end."""
@@ -114,8 +115,6 @@ class Passes:
         while True:
             found = self._rounds(self.rows.towards(scores + pull / self.curvature))
             step = found.scores - scores
-            if self.curvature >= self.loss.curvature and self.loss.name != "poisson":
-                return found
             loss_there = exact_mean(self.loss.values(scores, self.rows.y), self.rows.weight)
             rise = (0.5 * self.curvature * step - pull) * step
             if found.loss <= loss_there + exact_mean(rise.sum(axis=1), self.rows.weight) + SLACK * abs(loss_there):

@@ -1,0 +1,81 @@
+"""Cross-validation under another loss than the squared one: every candidate is followed to its end.
+
+Under the squared loss one run gives the risk after every round (search.py). Here rounds alternate with passes over the
+rows; a strength begins where the stronger one before it ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+from threading import Event
+from typing import Any
+
+import numpy as np
+
+from ..boosting.result import Boosted
+from ..common.threads import in_threads
+from ..fitting.losses import coded, constant, pulled, train_under_loss
+from ..fitting.problem import Problem
+from ..fitting.training import Measured, Options
+from .folds import Fold, Folds
+from .search import Candidate, Judge, Table, strengths_of
+
+PATIENCE = 2  # strengths in a row that are worse than the best: all weaker ones are given up
+
+
+def strengths_of_loss(name: str, given: Any, problem: Problem, measured: Measured, options: Options) -> np.ndarray:
+    """The strengths of a penalty to try: as for the quadratic function of the first pass, times its curvature."""
+    if not np.ndim(given) and name is not None:
+        rows, loss = coded(problem, measured, options)
+        moments = rows.towards(pulled(rows, loss, constant(rows, loss)))
+        values = strengths_of(name, given, moments, bool(options.fit_intercept))
+        return values if name == "linf" else values * loss.curvature
+    return strengths_of(name, given, measured.moments, bool(options.fit_intercept))
+
+
+def cross_validate_loss(
+    folds: Folds, candidates: Sequence[Candidate], judge: Judge | None = None, tell: Callable[[], None] = lambda: None
+) -> Table:
+    """Score candidates, the strongest of a penalty first, on the rows that each split holds out; see `cross_validate`.
+
+    Without a judge the score is the mean loss.
+    """
+    score = np.full((len(candidates), len(folds.splits)), np.nan)
+    stop = Event()
+
+    def work(number: int) -> None:
+        row = 0
+        for _, own in groupby(candidates, key=lambda candidate: candidate.penalty):
+            for value in _scores(folds, number, list(own), judge, stop):
+                score[row, number] = value
+                row += 1
+                tell()
+
+    in_threads(work, range(len(folds.splits)), folds.n_workers, stop.set)
+    rounds = np.full(len(candidates), folds.options.schedule.max_rounds)
+    return Table(candidates, np.arange(len(candidates)), rounds, score)
+
+
+def _scores(
+    folds: Folds, number: int, candidates: Sequence[Candidate], judge: Judge | None, stop: Event
+) -> Iterator[float]:
+    """Scores of the strengths of one penalty on one split."""
+    split, problem, options = folds.splits[number], folds.problem, replace(folds.options, n_threads=1)
+    train, held_out = (folds.measured(rows) for rows in split)
+    fold = Fold(train.voters, train.moments, held_out.moments, split.held_out)
+    (_, loss), (rows, _) = coded(problem, train, options), coded(problem, held_out, options, suffix="_val")
+    start, n_worse, least, value = None, 0, np.inf, np.nan
+    for candidate in candidates:
+        if n_worse < PATIENCE and not stop.is_set():
+            own = replace(options, penalty=candidate.penalty, **candidate.parameters)
+            boosted: list[Boosted] = train_under_loss(
+                problem, train, own, watch=lambda passes: stop.is_set(), start=start
+            ).boosted
+            weight = np.column_stack([result.weight for result in boosted])
+            start = weight, np.array([result.intercept for result in boosted])
+            risk = rows.stage(*start, loss.sharpest(), []).loss
+            value = risk if judge is None else judge(fold, boosted)
+            n_worse, least = (n_worse + 1, least) if risk >= least else (0, risk)
+        yield value
