@@ -427,7 +427,7 @@ class QuadBoostClassifier(ClassifierMixin, _QuadBoost):
         return self.ensemble_.labels_of(scores)
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """The probability of every class: (1 + score) / 2 within [0, 1]; more than two classes: shares of 1 + score."""
+        """The probability of every class, by the link of the ensemble."""
         scores = self._scores(X)
         return self.ensemble_.probabilities_of(scores)
 
@@ -495,11 +495,13 @@ class QuadBoostRegressor(RegressorMixin, _QuadBoost):
 
     def predict(self, X: Any) -> np.ndarray:
         """The target of every row: shape (m,), or (m, n_outputs) where there are several."""
-        return self._scores(X)
+        scores = self._scores(X)
+        return self.ensemble_.predictions_of(scores)
 
     def staged_predict(self, X: Any) -> Iterator[np.ndarray]:
         """Yield the prediction after each round."""
-        yield from self._staged_scores(X)
+        for scores in self._staged_scores(X):
+            yield self.ensemble_.predictions_of(scores)
 
 
 def _history(result: Boosted, trained: Trained) -> dict[str, np.ndarray]:
