@@ -167,9 +167,9 @@ class QuadBoostRegressor(RegressorMixin, QuadBoost):
 
     def predict(self, X: Any) -> np.ndarray:
         """The target of every row: shape (m,), or (m, n_outputs) where there are several."""
-        return self.ensemble_.labels_of(self._scores(X))
+        return self.ensemble_.predictions_of(self._scores(X))
 
     def staged_predict(self, X: Any) -> Iterator[np.ndarray]:
         """Yield the prediction after each round."""
         for scores in self._staged_scores(X):
-            yield self.ensemble_.labels_of(scores)
+            yield self.ensemble_.predictions_of(scores)

@@ -20,6 +20,7 @@ from ..kernels.bins import StepFunctions
 from ..voters.bins import bin_index, starts
 from ..voters.checking import check_voters
 from ..voters.columns import MISSING, Intervals
+from .links import LINKS, check_link, default_link
 
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 LARGEST = sys.float_info.max  # no numpy number: comparing that with a very large int overflows
@@ -71,6 +72,14 @@ class Ensemble:
     feature_names : tuple of str, or None
     categories : dict from feature to list of lists
         The values that each level of a categorical feature stands for.
+    loss : {"squared", "logistic", "huber", "poisson", "quantile"}
+        What the weights were fitted to.
+    link : {"identity", "log", "clipped", "logit", "softmax"}
+        How predictions follow from scores. Of targets: identity, the score itself, or log, its exp. Of labels, by their
+        probabilities: clipped, (1 + score) / 2 within [0, 1]; logit, 1 / (1 + exp(-score)), for two classes; softmax,
+        for more.
+    slope : float, or float64 array of shape (n_outputs,)
+        What the weights were multiplied by when the link was folded in; weight / slope are those of the loss.
     info : dict
         Parameters, training size and time, figures; whatever JSON can hold.
     schema : FrameSchema
@@ -89,6 +98,9 @@ class Ensemble:
         classes: np.ndarray | None = None,
         feature_names: Sequence[str] | None = None,
         categories: Mapping[int, list[list[Any]]] | None = None,
+        loss: str = "squared",
+        link: str | None = None,
+        slope: float | np.ndarray = 1.0,
         info: Mapping[str, Any] | None = None,
     ) -> None:
         self.feature = np.array(feature, dtype=np.int32, order="C")
@@ -97,6 +109,9 @@ class Ensemble:
         self.intercept = float(intercept) if self.weight.ndim == 1 else np.array(intercept, dtype=np.float64)
         self.kind = np.zeros(len(self.feature), np.uint8) if kind is None else np.array(kind, np.uint8, order="C")
         self.classes = None if classes is None else np.array(classes)
+        self.loss = loss
+        self.link = default_link(self._n_classes) if link is None else link
+        self.slope = self._slope_of(slope)
         self.info = copy.deepcopy(dict(info or {}))
         self._check(int(n_features), feature_names, categories or {})
         self.schema = FrameSchema(
@@ -120,7 +135,7 @@ class Ensemble:
     def replace(self, **changes: Any) -> Ensemble:
         """The same model but for some arguments of the constructor, such as feature_names or info."""
         names = ["feature", "threshold", "weight", "intercept", "kind"]
-        names += ["n_features", "classes", "feature_names", "categories", "info"]
+        names += ["n_features", "classes", "feature_names", "categories", "loss", "link", "slope", "info"]
         return Ensemble(**{name: getattr(self, name) for name in names} | changes)
 
     def _check(self, n_features: int, names: Sequence[str] | None, categories: Mapping[int, list[list[Any]]]) -> None:
@@ -132,8 +147,24 @@ class Ensemble:
             wanted = 2 if self.n_outputs == 1 else self.n_outputs
             if len(self.classes) != wanted:
                 raise ValueError(f"there are {len(self.classes)} classes for {self.n_outputs} outputs, not {wanted}")
+        check_link(self.loss, self.link, np.atleast_1d(self.slope), self._n_classes)
         if names is not None and len(names) != n_features:
             raise ValueError(f"there are {len(names)} feature_names for {n_features} features")
+
+    def _slope_of(self, slope: Any) -> float | np.ndarray:
+        """A float for one output, else one value each."""
+        try:
+            values = np.array(slope, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(f"the slope is {slope!r:.60}, not a number") from None
+        if values.shape not in ((), (self.n_outputs,)):
+            raise ValueError(f"the slope has shape {values.shape}; there are {self.n_outputs} outputs")
+        return float(values.ravel()[0]) if self.weight.ndim == 1 else np.resize(values, self.n_outputs)
+
+    @property
+    def _n_classes(self) -> int:
+        """0 for a regression."""
+        return 0 if self.classes is None else len(self.classes)
 
     @property
     def n_features(self) -> int:
@@ -195,8 +226,8 @@ class Ensemble:
         )
 
     def predict(self, X: Any, *, n_jobs: int | None = None) -> np.ndarray:
-        """The label of every row, or the score itself for a regression."""
-        return self.labels_of(self.decision_function(X, n_jobs=n_jobs))
+        """The label of every row, or the target."""
+        return self.predictions_of(self.decision_function(X, n_jobs=n_jobs))
 
     def predict_proba(self, X: Any, *, n_jobs: int | None = None) -> np.ndarray:
         """The probability of every class, shape (m, n_classes)."""
@@ -228,30 +259,26 @@ class Ensemble:
         scores = steps.score(X if X.flags.aligned else X.copy(), n_threads)
         return scores[:, 0] if self.weight.ndim == 1 else scores
 
+    def predictions_of(self, scores: np.ndarray) -> np.ndarray:
+        """The labels for scores, or the targets."""
+        return LINKS[self.link].predictions(scores) if self.classes is None else self.labels_of(scores)
+
     def labels_of(self, scores: np.ndarray) -> np.ndarray:
-        """The labels for scores; for a regression the scores themselves."""
+        """The labels for scores: by the sign of one, by the largest of several."""
         if self.classes is None:
-            return scores
+            raise ValueError("a regression has no labels; use predict")
+        scores = self._by_class(scores)
         return self.classes[(scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)]
 
     def probabilities_of(self, scores: np.ndarray) -> np.ndarray:
         """The probability of every class for scores."""
         if self.classes is None:
             raise ValueError("a regression has no class probabilities; use predict")
-        if scores.ndim == 1:
-            second = np.clip((1.0 + scores) / 2.0, 0.0, 1.0)
-            # A score too small to show in 1 + score still decides the label, and so must show here.
-            second[(scores > 0) & (second <= 0.5)] = np.nextafter(0.5, 1.0)
-            return np.column_stack([1.0 - second, second])
-        share = np.maximum(1.0 + scores, 0.0)
-        hopeless = ~share.any(axis=1)
-        share[hopeless, scores[hopeless].argmax(axis=1)] = 1.0
-        share /= share.sum(axis=1, keepdims=True)
-        # As above: scores that differ too little to show still decide the label.
-        first, label = share.argmax(axis=1), scores.argmax(axis=1)
-        tied = np.flatnonzero(first != label)
-        share[tied, label[tied]] = np.nextafter(share[tied, first[tied]], 2.0)
-        return share
+        return LINKS[self.link].predictions(self._by_class(scores))
+
+    def _by_class(self, scores: np.ndarray) -> np.ndarray:
+        """One score for two classes, also where weight has two dimensions."""
+        return scores[:, 0] if scores.ndim == 2 and self.n_outputs == 1 else scores
 
     @cached_property
     def _steps(self) -> StepFunctions:

@@ -350,3 +350,93 @@ def test_categories_of_any_size_are_no_error():
     model = Ensemble([0], [0], np.ones(1), 0.0, kind=[LEVEL], n_features=1, categories={0: [[10**400, 5], ["a"]]})
     X = np.array([[5.0], [6.0]])
     assert model.decision_function(X).tolist() == model.decision_function(X.astype(object)).tolist()
+
+
+# --- links --------------------------------------------------------------------------------------------------
+
+
+def linked(score, n_classes=0, **arguments):
+    """An ensemble of the given score everywhere, of so many classes."""
+    classes = np.arange(n_classes) * 10 if n_classes else None
+    return Ensemble([], [], np.empty((0, *np.shape(score))), score, n_features=1, classes=classes, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("n_classes", "score", "link"), [(0, 0.5, "identity"), (2, 0.5, "clipped"), (3, [0, 1, 2], "clipped")]
+)
+def test_a_model_without_a_link_is_as_it_always_was(n_classes, score, link):
+    ensemble = linked(np.array(score, dtype=float) if n_classes == 3 else score, n_classes)
+    assert (ensemble.loss, ensemble.link) == ("squared", link)
+    np.testing.assert_array_equal(ensemble.slope, np.ones_like(ensemble.intercept))
+
+
+def test_a_log_link_predicts_exp_of_the_score():
+    ensemble = linked(0.75, loss="poisson", link="log")
+    np.testing.assert_allclose(ensemble.predict(ROW), np.exp(0.75), rtol=1e-13)
+    np.testing.assert_array_equal(ensemble.decision_function(ROW), 0.75)
+    several = linked(np.array([0.0, 2.0]), loss="poisson", link="log")
+    np.testing.assert_allclose(several.predict(ROW), [[1.0, np.exp(2.0)]], rtol=1e-13)
+
+
+@given(scores)
+def test_a_logit_agrees_with_the_label_and_the_sign_of_the_score(score):
+    ensemble = linked(score, 2, link="logit", slope=3.0)
+    assert ensemble.predict(ROW)[0] == (10 if score > 0 else 0)
+    first, second = ensemble.predict_proba(ROW)[0]
+    assert first + second == 1.0
+    assert (second > first) == (score > 0)
+    assert second == pytest.approx(1 / (1 + np.exp(-np.clip(score, -700, 700))), rel=1e-12)
+
+
+def test_a_softmax_agrees_with_the_label():
+    ensemble = linked(np.array([0.0, 3.0, 1.0]), 3, loss="logistic", link="softmax", slope=[1.0, 1.0, 2.0])
+    assert ensemble.predict(ROW)[0] == 10
+    share = np.exp([0.0, 3.0, 1.0])
+    np.testing.assert_allclose(ensemble.predict_proba(ROW), [share / share.sum()], rtol=1e-12)
+
+
+@pytest.mark.parametrize("link", ["clipped", "logit"])
+def test_two_classes_by_a_matrix_of_weights_have_two_probabilities(link):
+    ensemble = linked(np.array([0.5]), 2, link=link)
+    assert ensemble.predict(ROW).tolist() == [10]
+    np.testing.assert_array_equal(ensemble.predict_proba(ROW), linked(0.5, 2, link=link).predict_proba(ROW))
+
+
+def test_a_slope_is_a_number_for_one_output_and_an_array_for_several():
+    assert linked(0.5, 2, link="logit", slope=np.array([2.0])).slope == 2.0
+    assert isinstance(linked(0.5, 2, link="logit", slope=2).slope, float)
+    several = linked(np.zeros(3), 3, link="softmax", slope=2)
+    assert several.slope.tolist() == [2.0, 2.0, 2.0]
+    assert not several.slope.flags.writeable
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"link": "softmax"}, "the link 'softmax' is not one of a model of 2 classes"),
+        ({"link": "log"}, "the link 'log' is not one of a model of 2 classes"),
+        ({"loss": "logistic"}, "the link 'clipped' does not go with the loss 'logistic'"),
+        ({"loss": "huber"}, "the link 'clipped' does not go with the loss 'huber'"),
+        ({"link": "logit", "slope": 0}, "the slope is 0.0, not a finite number above 0"),
+        ({"link": "logit", "slope": [1.0, 2.0]}, r"the slope has shape \(2,\); there are 1 outputs"),
+        ({"link": "logit", "slope": [[1.0]]}, r"the slope has shape \(1, 1\); there are 1 outputs"),
+        ({"link": "logit", "slope": "steep"}, "the slope is 'steep', not a number"),
+        ({"link": "logit", "slope": None}, "the slope is nan, not a finite number above 0"),
+        ({"slope": 2.0}, "the slope of the link 'clipped' is 2.0; it can only be 1"),
+    ],
+)
+def test_a_link_that_cannot_be_is_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        linked(0.5, 2, **arguments)
+
+
+@pytest.mark.parametrize("name", ["loss", "link", "slope"])
+def test_a_link_does_not_change(name):
+    with pytest.raises(AttributeError, match=f"{name} cannot be set"):
+        setattr(linked(0.5, 2, link="logit"), name, "logit")
+
+
+@pytest.mark.parametrize("copied", [deepcopy, lambda one: pickle.loads(pickle.dumps(one)), Ensemble.replace])
+def test_a_copy_keeps_its_link(copied):
+    same = copied(linked(0.5, 2, loss="logistic", link="logit", slope=2.5))
+    assert (same.loss, same.link, same.slope) == ("logistic", "logit", 2.5)
