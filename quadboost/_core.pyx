@@ -276,7 +276,7 @@ cdef class Rounds:
                 given = self._rule(j, edge + self._eta[j] * self._anchor[j])
                 delta = given - self._anchor[j]
                 self.objective -= self._best.decrease
-                self._set_weight(j, self._weight[j] + delta)
+                self._set_weight(j, self._weight[j] - self._anchor[j] + given)  # corrective: `given`, to the bit
                 train._move_risk(j, edge, delta)
                 if has_validation:
                     validation._move_risk(j, validation._slope[j], delta)
