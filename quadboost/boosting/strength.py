@@ -112,7 +112,11 @@ def _is_past(points: list[Point], n_examples: float) -> bool:
     if not points:
         return False
     first, last, least = points[0], points[-1], min(point.gcv for point in points)
-    if not (last.risk > 0 and last.strength > 0) or last.strength < LEAST_SHARE * first.strength or last.n_active > MOST_ACTIVE * n_examples:
+    if (
+        not (last.risk > 0 and last.strength > 0)
+        or last.strength < LEAST_SHARE * first.strength
+        or last.n_active > MOST_ACTIVE * n_examples
+    ):
         return True
     before = min((point.gcv for point in points if point.strength >= 2.0 * last.strength), default=np.inf)
     has_gain = first.gcv > least * (1.0 + CLEAR_RISE / n_examples)

@@ -220,7 +220,9 @@ def _add_rounds(add: Callable[..., None]) -> None:
     )
     add("--patience", "stop after N rounds without a lower validation risk (default: 50)", **COUNT)
     add(
-        "--tol", "stop when the dual gap is at most this, relative to the risk of a constant (default: 0.0001)", **NUMBER
+        "--tol",
+        "stop when the dual gap is at most this, relative to the risk of a constant (default: 0.0001)",
+        **NUMBER,
     )
     add("--max-seconds", "stop the rounds after this time (default: no limit)", **NUMBER)
 

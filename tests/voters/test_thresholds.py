@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 from mixed_table import N_LEVELS, mixed_table
 from reference import LEVEL, MISSING, all_stumps
 
-from quadboost.voters.thresholds import candidate_voters
+from quadboost.voters.thresholds import auto_thresholds, candidate_voters
 
 NAN = np.nan
 LARGEST = np.finfo(float).max
@@ -186,3 +186,21 @@ def test_thresholds_that_mean_nothing_are_refused(thresholds):
 def test_an_unknown_spacing_is_refused():
     with pytest.raises(ValueError, match="spacing='log' is not known; use 'quantile' or 'uniform'"):
         candidate_voters(column(1, 2), spacing="log")
+
+
+# --- how many by default --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("n_features", "known"), [(0, 255), (1, 255), (392, 255), (393, 254), (500, 200), (3_225, 31), (10**6, 31)]
+)
+def test_wide_tables_have_fewer_thresholds_by_default_but_not_too_few(n_features, known):
+    assert auto_thresholds(n_features) == known
+
+
+def test_auto_is_the_number_that_it_says():
+    X = np.random.default_rng(0).normal(size=(300, 500))
+    found, known = candidate_voters(X), candidate_voters(X, thresholds=200)
+    assert found.n_voters == known.n_voters == 100_000
+    assert found.fingerprint == known.fingerprint
+    assert candidate_voters(X[:, :20]).fingerprint == candidate_voters(X[:, :20], thresholds=255).fingerprint
