@@ -214,7 +214,7 @@ class _Fit:
         solves = schedule.reweight_sweeps == SOLVE if schedule.sweeps_every else schedule.reweight_every == AUTO
         if not (self.has_gap and solves):
             return 0.0
-        return (16 if self.options.penalty == "l1" else 8) * min(drawn, MOST_TOGETHER) ** 2
+        return (12 if self.options.penalty == "l1" else 8) * min(drawn, MOST_TOGETHER) ** 2
 
     def _rounds(self) -> float:
         shares = [1.0] if self.held_out is None else [1.0 - self.held_out, self.held_out]

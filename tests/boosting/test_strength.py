@@ -79,7 +79,7 @@ def test_with_a_small_tol_points_are_those_of_fits_from_scratch(monkeypatch):
 def test_the_path_begins_with_no_voter_at_the_strongest_useful_penalty_and_falls():
     X, y = smooth_rows()
     strengths, _ = followed(moments_of(X, y), len(y))
-    strength, risk, gcv, active = strengths.columns().values()
+    strength, risk, _, active = strengths.columns().values()
     assert active[0] == 0
     assert risk[0] == pytest.approx(y.var())
     assert np.all(np.diff(strength) < 0)
@@ -213,16 +213,11 @@ def test_repeated_columns_do_no_harm():
     assert found.score(np.hstack([X, X, -X]), y) == pytest.approx(known.score(X, y), abs=0.05)
 
 
-@pytest.mark.parametrize("y", [[0.0, 1.0], [3.0, 3.0], [1e300, -1e300], [1e-200, -1e-200]])
+@pytest.mark.parametrize("y", [[0.0, 1.0], [3.0, 3.0], [1e100, -1e100], [1e-100, -1e-100], [1e-200, -1e-200]])
 def test_two_rows(y):
-    model = QuadBoostRegressor()
-    try:
-        model.fit([[0.0], [1.0]], y)
-    except ValueError as error:  # too large to be squared, and said so
-        assert max(y) > 1e100, error
-        return
-    assert np.isfinite(model.predict([[0.0], [1.0]])).all()
-    assert model.reg_lambda_ >= 0
+    model = QuadBoostRegressor().fit([[0.0], [1.0]], y)
+    assert np.abs(model.predict([[0.0], [1.0]])).max() <= np.abs(y).max()
+    assert 0 <= model.reg_lambda_ < np.inf
 
 
 def test_a_constant_target_has_nothing_to_learn():
