@@ -277,7 +277,7 @@ cdef class Rounds:
                 delta = given - self._anchor[j]
                 # The second term is what the risk lacks because the intercept is rounded.
                 self.objective -= self._best.decrease - 2 * delta * train._centre[j] * train.residual_mean
-                self._set_weight(j, self._weight[j] + delta)
+                self._set_weight(j, self._weight[j] - self._anchor[j] + given)  # corrective: `given`, to the bit
                 train._move_risk(j, edge, delta)
                 if has_validation:
                     validation._move_risk(j, validation._slope[j], delta)

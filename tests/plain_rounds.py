@@ -47,7 +47,7 @@ def plain_rounds(H, y, penalty, *, mode, fit_intercept, max_rounds):
         history.append((j, edge[j], given[j], risk, objective))
         residual_mean -= delta * (mean[j] - centre[j])
         before = anchor[j]
-        weight[j] += delta
+        weight[j] = weight[j] - anchor[j] + given[j]
         slope[j] -= penalty.ridge * (anchor[j] - before)
         slope = slope - (delta * (1.0 / m) * gram[:, j] - delta * centre[j] * mean)
     return weight, np.array(history)

@@ -33,7 +33,7 @@ def boost(
         A voter drawn again is re-weighted, or a second copy of it is added.
     max_rounds : int
     tol : float
-        Stop when the dual gap is at most tol * mean(y**2) (y centred where there is an intercept); one looks every 100
+        Stop when the dual gap is at most tol * mean(y**2) (y centred where there is an intercept); one looks every 50
         rounds. Where there is no gap (no penalty, or forward mode): when no voter would move by more than tol / 1000
         times the size of y.
     fit_intercept : bool

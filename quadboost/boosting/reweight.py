@@ -13,7 +13,7 @@ from ..moments.gram import Columns
 from ..moments.moments import Moments
 from .penalties import Penalty
 
-MOST_TOGETHER = 2_000  # voters; the time to solve for them grows with the cube
+MOST_TOGETHER = 2_000  # voters; time and memory for them grow with the square
 NEAR = 1e-4  # an iteration that brings no more than this share is the last
 MOST_HALVES = 5
 MOST_STEPS = 2  # each ends where weights reach a bound

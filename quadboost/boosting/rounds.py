@@ -256,8 +256,8 @@ class Run:
         self.schedule = schedule
         if resume is not None:
             self.restore(resume)
-        if self.stop_reason not in FINAL_REASONS:
-            self.stop_reason = ""
+        if self.stop_reason not in FINAL_REASONS:  # after the last round there is nothing to do a second time
+            self.stop_reason = "max_rounds" if self.n_rounds >= schedule.max_rounds else ""
         deadline = np.inf if schedule.max_seconds is None else time.monotonic() + schedule.max_seconds
         floor = schedule.least_decrease(self.has_gap) * self.train.first_risk
         at_a_time = max(1, VOTERS_AT_A_TIME // max(1, len(self.weight)))

@@ -127,7 +127,7 @@ def _is_past(points: list[Point], n_examples: float) -> bool:
 def _choice(points: list[Point], n_examples: float, formula: float, n_voters: int) -> float:
     least = min(point.gcv for point in points)
     best = next(point for point in points if point.gcv <= least * (1.0 + SAME))
-    if not formula > 0 or points[0].gcv <= best.gcv * (1.0 + 2.0 * np.log(n_voters) / n_examples):
+    if not formula > 0 or points[0].gcv <= best.gcv * (1.0 + 2.0 * np.log(max(1, n_voters)) / n_examples):
         return points[0].strength  # no voter is worth its weight
     share = n_examples / (n_examples + FEW_EXAMPLES / np.sqrt(1.0 + n_voters / n_examples))
     return float(best.strength**share * formula ** (1.0 - share))

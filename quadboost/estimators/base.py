@@ -383,8 +383,14 @@ class QuadBoost(BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        short = [own for own in trained.boosted if own.stop_reason == "max_rounds" and np.isfinite(own.dual_gap)]
-        if short and self.tol > 0 and "validation_risk" not in short[0].history:
+        if not self.tol > 0 or "validation_risk" in trained.boosted[0].history:
+            return
+        short = [
+            own
+            for own in trained.boosted
+            if own.stop_reason == "max_rounds" and own.dual_gap > self.tol * own.first_risk  # NaN is not
+        ]
+        if short:
             gap = max(own.dual_gap / own.first_risk for own in short)
             warnings.warn(
                 f"max_rounds={self.max_rounds} was reached at a relative dual gap of {gap:.1e}, above tol={self.tol}; "

@@ -33,10 +33,12 @@ MARGIN = 1.19  # above what is counted here
 
 # Different voters that a run draws at most, measured. Under l1 rounds settle on as many as rows and features ask for;
 # without it they draw ever more, as a power of their number.
-DRAWN_UNDER_L1 = 2.9  # times rows ** 0.3 * features ** 0.7
+DRAWN_UNDER_L1 = {"labels": 3.4, "targets": 6.2}  # times rows ** 0.3 * features ** 0.7; targets may have less noise
+FEWER = 0.3  # power of the strength by which a penalty on labels draws fewer
 DRAWN: dict[str | None, tuple[float, float]] = {None: (26.0, 0.5), "l2": (5.2, 0.75), "linf": (3.9, 0.75)}
 DRAWN_FORWARD = (8.0, 0.5)  # under l2: small steps on few voters
 ROUNDS_UNTIL_PATIENCE = 800  # where the validation risk stops a run
+ROUNDS_PER_VOTER = 12  # until a run has converged, where there is a gap that says so
 
 
 def estimate_memory(
@@ -45,8 +47,8 @@ def estimate_memory(
 ) -> int:  # fmt: skip
     """Bytes that a fit will need at its peak, beside X, y and the weights that it is given.
 
-    Meant to be no less than what the fit takes and at most two and a half times that, from a few megabytes on. A fit
-    that draws few voters, because few features matter or the penalty is strong, takes less.
+    Meant to be no less than what the fit takes. Where every feature matters, it is at most two and a half times that,
+    from a few megabytes on. A fit of which few features matter draws few voters, and takes less.
 
     Parameters
     ----------
@@ -174,35 +176,61 @@ class _Fit:
         rounds = m * (own + codes) + self._rounds()
         return self.level_bytes + m * given + max(m * reading, m * (own + choosing), m * (own + summing), rounds)
 
+    @property
+    def has_gap(self) -> bool:
+        return self.options.penalty is not None and self.options.mode == "corrective"
+
     def _n_drawn(self, n_voters: float) -> float:
-        """Different voters that the rounds of all outputs draw."""
+        """Different voters that the rounds of one output draw."""
         options, rounds = self.options, self.options.schedule.max_rounds
         if options.penalty == "l1" and options.mode == "corrective":
-            drawn = DRAWN_UNDER_L1 * self.m**0.3 * len(self.n_cuts) ** 0.7
-            if not isinstance(options.reg_lambda, str):  # a weaker penalty than the default keeps more voters
+            drawn = DRAWN_UNDER_L1["labels" if self.has_labels else "targets"] * self.m**0.3 * len(self.n_cuts) ** 0.7
+            if options.follows_path:  # which takes as many rounds as it needs
+                return float(min(drawn, n_voters))
+            if not isinstance(options.reg_lambda, str):  # a weaker penalty than the formula's keeps more voters
                 weaker = AUTO_L1 / self.m**0.5 / max(options.reg_lambda, np.finfo(float).tiny)
-                drawn = min(drawn * max(1.0, weaker) ** 0.5, DRAWN["l2"][0] * rounds ** DRAWN["l2"][1])
+                share = max(1.0, weaker) ** 0.5 * (min(1.0, weaker) ** FEWER if self.has_labels else 1.0)
+                drawn = min(drawn * share, DRAWN["l2"][0] * rounds ** DRAWN["l2"][1])
         else:
             is_slow = options.mode == "forward" and options.penalty == "l2"
             factor, power = DRAWN_FORWARD if is_slow else DRAWN["l2" if options.penalty == "l1" else options.penalty]
             drawn = factor * (rounds if self.held_out is None else min(rounds, ROUNDS_UNTIL_PATIENCE)) ** power
-        return float(min(drawn * self.n_outputs**0.5, rounds * self.n_outputs, n_voters))
+        return float(min(drawn, rounds, n_voters))
+
+    def _log(self, drawn: float) -> float:
+        """What is kept of every round, and of those of a path while it is followed."""
+        schedule = self.options.schedule
+        until_converged = ROUNDS_PER_VOTER * drawn if self.has_gap else np.inf
+        last = np.inf if self.has_gap or self.held_out is None else ROUNDS_UNTIL_PATIENCE
+        n_rounds = min(schedule.max_rounds, until_converged, last) * self.n_outputs
+        log = 130 * (n_rounds + (until_converged if self.options.follows_path else 0.0))
+        if schedule.sweeps_every and schedule.reweight_sweeps != SOLVE:
+            log += 16 * drawn * n_rounds / schedule.sweeps_every
+        return log
+
+    def _system(self, drawn: float) -> float:
+        """The Gram matrix of voters that are solved for together: under l1 often again, without those that left."""
+        schedule = self.options.schedule
+        solves = schedule.reweight_sweeps == SOLVE if schedule.sweeps_every else schedule.reweight_every == AUTO
+        if not (self.has_gap and solves):
+            return 0.0
+        return (12 if self.options.penalty == "l1" else 8) * min(drawn, MOST_TOGETHER) ** 2
 
     def _rounds(self) -> float:
         shares = [1.0] if self.held_out is None else [1.0 - self.held_out, self.held_out]
         size = 8 if self.is_weighted or self.m >= COUNTS_LIMIT else 4
         n_voters = float(self.n_cuts.sum()) + self.n_missing
-        column, drawn = size * n_voters, self._n_drawn(n_voters)
+        column, own = size * n_voters, self._n_drawn(n_voters)
+        drawn = min(own * self.n_outputs**0.5, n_voters)  # by all outputs
         limit = self.options.cache_bytes // len(shares)
-        needed = max(2 * column, min(bytes_for_columns(limit, n_voters), drawn * column))
+        most = bytes_for_columns(limit, n_voters)
+        needed = max(2 * column, min(most, drawn * column))
         columns = len(shares) * min(needed * 9 / 8 + 8 * column, needed + PIECE_BYTES)
-        n_rounds = self.options.schedule.max_rounds * self.n_outputs
-        log = 130 * n_rounds + n_voters * len(shares) * (300 + 40 * self.n_outputs)
-        schedule = self.options.schedule
-        if schedule.reweight_every == AUTO or schedule.reweight_sweeps == SOLVE:
-            log += 32 * min(drawn, MOST_TOGETHER) ** 2
-        elif schedule.sweeps_every:
-            log += 16 * drawn * n_rounds / schedule.sweeps_every
+        if own > MOST_TOGETHER:  # the system is gone when the last columns are made
+            columns = max(columns, len(shares) * min(most, MOST_TOGETHER * column) + self._system(own))
+        else:
+            columns += self._system(own)
+        log = self._log(own) + n_voters * len(shares) * (300 + 40 * self.n_outputs)
         n_features = min(len(self.n_cuts), drawn)
         rows = sum(
             self._sorted(n_features, share * self.m, limit // SHARE_FOR_SORTING, size, column) for share in shares

@@ -24,7 +24,9 @@ def problem():
 # --- a run can be cut anywhere ------------------------------------------------------------------------------
 
 RUNS = {
-    "l1": {"penalty": "l1", "reg_lambda": 0.003},
+    "l1": {"penalty": "l1", "reg_lambda": 0.003, "reweight_every": None},
+    "solve now and then": {"penalty": "l1", "reg_lambda": 0.003, "tol": 1e-10},
+    "l2, solve now and then": {"penalty": "l2", "reg_lambda": 0.01, "tol": 1e-10},
     "vanilla forward": {"mode": "forward", "fit_intercept": True},
     "sweeps": {"penalty": "l1", "reg_lambda": 0.003, "reweight_every": 6, "reweight_sweeps": 2},
     "solve": {"penalty": "l1", "reg_lambda": 0.003, "reweight_every": 6, "reweight_sweeps": "solve"},
@@ -51,6 +53,14 @@ def test_resuming_what_has_converged_changes_nothing(problem):
     known = boost(problem.moments, L1(0.05))
     assert known.stop_reason == "converged"
     assert_same_run(boost(problem.moments, L1(0.05), resume=known.progress), known)
+
+
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS.keys())
+def test_resuming_for_no_more_rounds_changes_nothing(problem, run):
+    known = boost(problem.moments, max_rounds=30, **run)  # where there are sweeps, they have just been made
+    found = boost(problem.moments, max_rounds=30, resume=known.progress, **run)
+    assert_same_run(found, known)
+    assert len(found.trace.sweeps) == len(known.trace.sweeps)
 
 
 # --- what is no longer the same run -------------------------------------------------------------------------
@@ -175,7 +185,7 @@ def test_what_has_no_effect_may_change(problem):
     assert_same_run(found, known)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(20))
 def test_any_run_goes_on_as_one_long_run(seed):
     """Random problems, cut at random, from a pickle."""
     rng = np.random.default_rng(seed)
@@ -187,13 +197,13 @@ def test_any_run_goes_on_as_one_long_run(seed):
         "reg_lambda": float(rng.choice([0.001, 0.05])),
         "mode": str(rng.choice(["corrective", "forward"])),
         "fit_intercept": bool(rng.integers(2)),
-        "reweight_every": [None, 3, 10][rng.integers(3)],
+        "reweight_every": [None, 3, 10, "auto"][rng.integers(4)],
         "validation": validation if rng.integers(2) else None,
         "patience": 20,
     }
-    known = boost(moments, max_rounds=80, **options)
+    known = boost(moments, max_rounds=180, **options)
     progress = None
-    for max_rounds in [*np.unique(rng.integers(1, 80, size=4)).tolist(), 80]:
+    for max_rounds in [*np.unique(rng.integers(1, 180, size=4)).tolist(), 180]:
         found = boost(moments, max_rounds=max_rounds, resume=progress, **options)
         progress = pickle.loads(pickle.dumps(found.progress))
     assert_same_run(found, known)

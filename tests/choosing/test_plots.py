@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from mixed_table import mixed_table, targets
 
-from quadboost import regularization_path
+from quadboost import QuadBoostRegressor, regularization_path
 from quadboost.choosing.plots import plot_shapes, plot_surface, plot_weights
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -102,6 +102,25 @@ def test_scores_of_every_strength_are_a_surface():
     np.testing.assert_array_equal(grid[:, :-1], np.repeat(grid[:, :1], grid.shape[1] - 1, axis=1))
     assert (ax.lines[0].get_xdata()[0], ax.lines[0].get_ydata()[0]) == (8, 0.01)
     assert ax.get_ylabel() == "reg_lambda"
+
+
+@pytest.mark.parametrize("n_outputs", [1, 2])
+def test_a_fit_draws_the_estimate_by_which_its_strength_was_chosen(n_outputs):
+    y = REAL if n_outputs == 1 else np.column_stack([REAL, REAL**2])
+    model = QuadBoostRegressor(thresholds=12, categorical_features=[4]).fit(X, y)
+    ax = model.plot_path()
+    assert len(ax.lines) == 2 * n_outputs
+    history = model.history_ if n_outputs == 1 else model.history_[0]
+    np.testing.assert_array_equal(ax.lines[0].get_xdata(), history["path_lambda"])
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), history["path_gcv"])
+    assert set(ax.lines[1].get_xdata()) == {model.reg_lambda_ if n_outputs == 1 else model.reg_lambda_[0]}
+    assert ax.xaxis_inverted()
+
+
+def test_a_fit_without_a_path_has_none_to_draw():
+    model = QuadBoostRegressor(reg_lambda=0.1, thresholds=12).fit(X, REAL)
+    with pytest.raises(ValueError, match="there is no path to draw; fit with penalty='l1', mode='corrective' and reg_"):
+        model.plot_path()
 
 
 def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):

@@ -25,6 +25,7 @@ from some_folds import (
     splits_of,
 )
 
+from quadboost import QuadBoostRegressorCV
 from quadboost.boosting.penalties import make_penalty
 from quadboost.boosting.rounds import run_rounds
 from quadboost.boosting.schedule import Schedule
@@ -306,3 +307,47 @@ def test_joblib_in_any_mood_spreads_the_runs(monkeypatch):
         with joblib.parallel_config(**mood):
             found = cross_validate(folds_of(n_threads=2), EVERY_CANDIDATE, ROUNDS)
         np.testing.assert_array_equal(found.score, known.score)
+
+
+# --- runs that are given up -----------------------------------------------------------------------------------
+
+
+def wide_noise():
+    """400 rows, 60 features, nothing to learn but a little of the first."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 60))
+    return X, 0.3 * np.sign(X[:, 0]) + rng.normal(size=400)
+
+
+def test_runs_that_learn_noise_are_given_up_and_the_choice_is_the_same(monkeypatch):
+    X, y = wide_noise()
+    options = {"reg_lambda": 8, "cv": 3, "max_rounds": 2_000}
+    found = QuadBoostRegressorCV(**options).fit(X, y)
+    monkeypatch.setattr("quadboost.choosing.search.HOPELESS", np.inf)
+    known = QuadBoostRegressorCV(**options).fit(X, y)
+    assert found.best_params_ == known.best_params_
+    assert found.best_score_ == known.best_score_
+    lam, rounds = (found.cv_results_[f"param_{name}"] for name in ("reg_lambda", "max_rounds"))
+    known_lam, known_rounds = (known.cv_results_[f"param_{name}"] for name in ("reg_lambda", "max_rounds"))
+    weakest = lam.min()
+    assert rounds[lam == weakest].max() < known_rounds[known_lam == weakest].max() / 4
+    for strength in np.unique(lam):  # until then scores are the same
+        own, all_of_them = (
+            result.cv_results_["mean_test_score"][result.cv_results_["param_reg_lambda"] == strength]
+            for result in (found, known)
+        )
+        np.testing.assert_array_equal(own[:50], all_of_them[: min(50, len(own))])
+
+
+def test_weak_penalties_are_still_chosen_where_they_are_the_best(monkeypatch):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(600, 3))
+    y = np.sin(3 * X).sum(axis=1) + 0.05 * rng.normal(size=600)
+    options = {"reg_lambda": 8, "cv": 3, "max_rounds": 1_000}
+    found = QuadBoostRegressorCV(**options).fit(X, y)
+    monkeypatch.setattr("quadboost.choosing.search.HOPELESS", np.inf)
+    known = QuadBoostRegressorCV(**options).fit(X, y)
+    assert found.best_params_ == known.best_params_
+    assert found.best_params_["max_rounds"] > 500
+    np.testing.assert_array_equal(found.predict(X), known.predict(X))
+    assert found.best_params_["reg_lambda"] < 0.01 * max(found.cv_results_["param_reg_lambda"])

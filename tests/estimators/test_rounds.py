@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,9 +11,10 @@ from comparing import assert_same_model, score
 from mixed_table import CATEGORIES, mixed_table, targets
 from oracles import lasso_solution
 from reference import voter_matrix
+from sklearn.exceptions import ConvergenceWarning
 
 import quadboost.estimators.plain
-from quadboost import QuadBoostClassifier, QuadBoostRegressor
+from quadboost import QuadBoostClassifier, QuadBoostClassifierCV, QuadBoostRegressor, QuadBoostRegressorCV
 
 M = 300
 X = mixed_table(M)
@@ -274,3 +277,76 @@ def test_the_dual_gap_bounds_the_distance_from_the_lasso():
     assert objective == pytest.approx(best.objective, abs=1e-9)
     early = fitted(QuadBoostRegressor, reg_lambda=0.05, max_rounds=3)
     assert early.dual_gap_ >= early.history_["objective"][-1] - best.objective > 1e-4
+
+
+# --- too few rounds -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def told():
+    """The warnings of too few rounds."""
+    with warnings.catch_warnings(record=True) as all_of_them:
+        warnings.simplefilter("always")
+        yield all_of_them
+    assert {own.category for own in all_of_them} <= {ConvergenceWarning}
+
+
+@pytest.mark.parametrize("options", [{}, {"reg_lambda": 0.003}, {"penalty": "l2"}, {"penalty": "linf"}], ids=str)
+@each
+def test_too_few_rounds_are_told_with_what_to_do(estimator, options, told):
+    model = fitted(estimator, **options, max_rounds=10)
+    assert model.stop_reason_ == "max_rounds"
+    (warning,) = told
+    gap = model.dual_gap_ / np.var(Y if estimator is QuadBoostClassifier else REAL)
+    assert str(warning.message) == (
+        f"max_rounds=10 was reached at a relative dual gap of {gap:.1e}, above tol=0.0001; "
+        "raise max_rounds, or tol if this is near enough"
+    )
+    assert warning.filename == __file__
+
+
+def test_the_worst_of_several_outputs_is_told_once(told):
+    model = QuadBoostRegressor(**{**OPTIONS, "max_rounds": 10}, reg_lambda=0.003).fit(X, np.column_stack([REAL, Y]))
+    (warning,) = told
+    gap = max(model.dual_gap_ / np.var([REAL, Y], axis=1))
+    assert f"a relative dual gap of {gap:.1e}" in str(warning.message)
+
+
+QUIET = {
+    "enough rounds": {"max_rounds": 100_000},
+    "a tol that is met": {"max_rounds": 60, "tol": 0.5},
+    "tol=0": {"tol": 0.0},
+    "no gap": {"penalty": None},
+    "forward": {"mode": "forward"},
+    "validation rows": {"validation_fraction": 0.3, "random_state": 0},
+    "another reason": {"callbacks": [lambda *_: True], "callback_every": 5, "reg_lambda": 0.003},
+}
+
+
+@pytest.mark.parametrize("options", QUIET.values(), ids=QUIET.keys())
+@each
+def test_otherwise_nothing_is_told(estimator, options, told):
+    fitted(estimator, **{"max_rounds": 10, **options})
+    assert told == []
+
+
+@pytest.mark.parametrize(
+    ("search", "y"), [(QuadBoostClassifierCV, Y), (QuadBoostRegressorCV, REAL)], ids=["classifier", "regressor"]
+)
+def test_a_search_for_the_number_of_rounds_tells_nothing(search, y, told):
+    search(**{**OPTIONS, "max_rounds": 10}, reg_lambda=[0.003], cv=3).fit(X, y)
+    assert told == []
+
+
+def test_a_run_at_the_last_round_that_is_near_enough_is_not_too_short(told):
+    """It may come near enough between two looks."""
+    options = {"reg_lambda": 0.05, "reweight_every": None, "tol": 1e-3}
+    known = fitted(QuadBoostRegressor, **options, max_rounds=10_000)
+    is_short = []
+    for max_rounds in range(known.n_rounds_ - 49, known.n_rounds_):
+        told.clear()
+        model = fitted(QuadBoostRegressor, **options, max_rounds=max_rounds)
+        assert model.stop_reason_ == "max_rounds"
+        is_short.append(model.dual_gap_ > 1e-3 * REAL.var())
+        assert len(told) == is_short[-1]
+    assert set(is_short) == {True, False}

@@ -11,7 +11,7 @@ from quadboost import estimate_memory
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
-from measure_memory import KINDS, LARGE, measure
+from measure_memory import KINDS, LARGE, matters, measure
 
 MOST = 2.5  # times the peak of a fit
 
@@ -21,20 +21,25 @@ def table(m, d, seed=0):
 
 
 def is_quick(kind):
-    return kind.rows * kind.features <= 200_000 and kind.options.get("max_rounds", 10_000) <= 3_000
+    return kind.rows * kind.features <= 200_000 and kind.options.get("max_rounds", 100_000) <= 3_000
+
+
+def assert_near(kind):
+    ((_, peak, said),) = measure([kind])
+    assert peak <= said
+    if matters(kind):
+        assert said <= MOST * peak
 
 
 @pytest.mark.parametrize("kind", [own for own in KINDS if is_quick(own)], ids=str)
 def test_a_fit_takes_no_more_than_is_said_and_a_good_part_of_it(kind):
-    ((_, peak, said),) = measure([kind])
-    assert peak <= said <= MOST * peak
+    assert_near(kind)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [own for own in KINDS + LARGE if not is_quick(own)], ids=str)
 def test_so_does_a_longer_fit(kind):
-    ((_, peak, said),) = measure([kind])
-    assert peak <= said <= MOST * peak
+    assert_near(kind)
 
 
 def test_labels_and_targets_only_say_how_many_outputs_there_are():

@@ -30,6 +30,7 @@ OPTIONS = Options(
     n_threads=1,
     schedule=Schedule(max_rounds=40),
 )
+OPTIONS_OF_PATH = replace(OPTIONS, reg_lambda="auto")
 
 
 def measure(y=REAL, weight=None, options=OPTIONS):
@@ -109,11 +110,58 @@ def test_importance_is_a_share_and_zero_where_nothing_was_learnt():
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
-def test_auto_is_in_proportion_to_the_spread_that_there_is_to_explain(fit_intercept):
-    options = replace(OPTIONS, reg_lambda="auto", fit_intercept=fit_intercept)
-    found = train(*measure(BOTH), options).reg_lambda
-    spread = BOTH.std(axis=0) if fit_intercept else np.sqrt(np.mean(BOTH**2, axis=0))
-    np.testing.assert_allclose(found, 0.4 * spread / np.sqrt(M), rtol=1e-12)
+@pytest.mark.parametrize("mode", ["corrective", "forward"])
+def test_auto_is_in_proportion_to_the_spread_that_there_is_to_explain(mode, fit_intercept):
+    options = replace(OPTIONS, reg_lambda="auto", mode=mode, fit_intercept=fit_intercept)
+    found = train(*measure(np.column_stack([REAL, 1000 * REAL, 2.0**-20 * REAL])), options).reg_lambda
+    np.testing.assert_allclose(found, [found[0], 1000 * found[0], 2.0**-20 * found[0]], rtol=1e-9)
+    if mode == "forward":
+        spread = BOTH.std(axis=0) if fit_intercept else np.sqrt(np.mean(BOTH**2, axis=0))
+        np.testing.assert_allclose(train(*measure(BOTH), options).reg_lambda, 0.4 * spread / np.sqrt(M), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("change", "is_path"),
+    [
+        ({}, True),
+        ({"fit_intercept": False}, True),
+        ({"reg_lambda": 0.1}, False),
+        ({"penalty": "l2"}, False),
+        ({"mode": "forward"}, False),
+    ],
+)
+def test_a_path_is_followed_for_the_strength_of_an_l1_penalty_alone(change, is_path):
+    options = replace(OPTIONS, **{"reg_lambda": "auto", **change})
+    (strengths,) = train(*measure(), options).strengths
+    assert options.follows_path == bool(strengths.points) == is_path
+
+
+def test_rounds_go_on_from_the_path_if_there_may_be_as_many():
+    options = replace(OPTIONS, reg_lambda="auto", schedule=Schedule())
+    told = []
+    trained = train(*measure(), options, tell=lambda: told.append(None))
+    (strengths,), (result,) = trained.strengths, trained.boosted
+    assert len(told) == len(strengths.points) > 3
+    assert result.n_rounds >= strengths.n_rounds > 40
+    assert result.stop_reason == "converged"
+    assert result.dual_gap <= 1e-4 * result.first_risk
+    few = train(*measure(), OPTIONS_OF_PATH)
+    assert few.reg_lambda == trained.reg_lambda
+    assert few.boosted[0].n_rounds == 40
+    (known,) = train(*measure(), replace(OPTIONS, reg_lambda=few.reg_lambda[0])).boosted
+    np.testing.assert_array_equal(few.boosted[0].weight, known.weight)
+
+
+@pytest.mark.parametrize("first", [7, 40, 2_000])
+def test_several_fits_along_a_path_lead_to_where_one_does(first):
+    known = train(*measure(BOTH), replace(OPTIONS_OF_PATH, schedule=Schedule()))
+    assert max(own.n_rounds for own in known.strengths) < 2_000
+    short = train(*measure(BOTH), replace(OPTIONS_OF_PATH, schedule=Schedule(max_rounds=first)))
+    longer = train(*measure(BOTH), replace(OPTIONS_OF_PATH, schedule=Schedule()), warm=short.warm)
+    for found, wanted in zip(longer.boosted, known.boosted, strict=True):
+        np.testing.assert_array_equal(found.weight, wanted.weight)
+        np.testing.assert_array_equal(found.history["risk"], wanted.history["risk"])
+        assert found.stop_reason == wanted.stop_reason
 
 
 def test_auto_of_an_l2_penalty_counts_voters_and_rows():
@@ -136,10 +184,12 @@ def test_auto_does_not_jump_where_whole_weights_become_many(estimator, penalty, 
         assert weight.sum() == goal
         found.append(estimator(penalty, max_rounds=2, thresholds=5).fit(X, y, weight).reg_lambda_)
     np.testing.assert_allclose(found, found[0], rtol=1e-6)
-    n_examples = total if penalty == "l2" else np.sqrt(total)
     small = estimator(penalty, max_rounds=2, thresholds=5).fit(X, y, 1.0 + np.arange(M) % 3).reg_lambda_
-    few = np.sum(1.0 + np.arange(M) % 3)
-    assert found[0] * n_examples == pytest.approx(small * (few if penalty == "l2" else np.sqrt(few)), rel=1e-3)
+    if penalty == "l1":  # the more examples, the more voters are worth their weight
+        assert 0 < found[0] < small
+    else:
+        few = np.sum(1.0 + np.arange(M) % 3)
+        assert found[0] * total == pytest.approx(small * few, rel=1e-3)
 
 
 def test_theory_is_of_the_complexity_of_the_rows():

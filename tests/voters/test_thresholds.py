@@ -11,7 +11,7 @@ from mixed_table import N_LEVELS, mixed_table
 from reference import LEVEL, MISSING, all_stumps
 
 from quadboost import QuadBoostRegressor
-from quadboost.voters.thresholds import candidate_voters
+from quadboost.voters.thresholds import auto_thresholds, candidate_voters
 
 NAN = np.nan
 LARGEST = np.finfo(float).max
@@ -207,3 +207,21 @@ def test_values_that_a_kernel_would_misread_are_refused(dtype):
         candidate_voters(X)
     with pytest.raises(ValueError, match="give rows and columns of float32 or float64"):
         candidate_voters(X.astype(float)).code(X)
+
+
+# --- how many by default --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("n_features", "known"), [(0, 255), (1, 255), (392, 255), (393, 254), (500, 200), (3_225, 31), (10**6, 15)]
+)
+def test_wide_tables_have_fewer_thresholds_by_default_but_not_too_few(n_features, known):
+    assert auto_thresholds(n_features) == known
+
+
+def test_auto_is_the_number_that_it_says():
+    X = np.random.default_rng(0).normal(size=(300, 500))
+    found, known = candidate_voters(X), candidate_voters(X, thresholds=200)
+    assert found.n_voters == known.n_voters == 100_000
+    assert found.fingerprint == known.fingerprint
+    assert candidate_voters(X[:, :20]).fingerprint == candidate_voters(X[:, :20], thresholds=255).fingerprint
