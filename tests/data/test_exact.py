@@ -82,9 +82,7 @@ def test_what_is_lost_is_tiny_whatever_the_weights(value, weight):
     # Weights that count rows have 53 bits for each row, or 61 less those of their sum; others have as many in all.
     least = max(Fraction(1, 2**53), Fraction(extent.total) / 2**60)
     for integer, x, w in zip(integers.tolist(), value.tolist(), weight.tolist(), strict=True):
-        lost = abs(
-            integer * Fraction(scale) - Fraction(x) * Fraction(w)
-        )  # exactly: rounding is larger than what is lost
+        lost = abs(integer * Fraction(scale) - Fraction(x) * Fraction(w))  # exactly: rounding would be larger
         assert lost <= (least * Fraction(w) if extent.are_repeats else Fraction(extent.largest) / 2**40) * largest
 
 

@@ -80,23 +80,23 @@ def test_text_and_numbers_do_not_match():
     [
         (
             ["1001", "x"],
-            [1001, 7],
-            "holds numbers, such as 1001, but the model was trained on text there, such as '1001'",
+            [1001, 1002],
+            "holds numbers, such as 1001, but it was trained on text there, such as '1001'",
         ),
         (
             [True, False],
             ["True"],
-            "holds text, such as 'True', but the model was trained on true and false there, such as",
+            "holds text, such as 'True', but it was trained on true and false there, such as",
         ),
-        ([1001, 7], ["1001"], "holds text, such as '1001', but the model was trained on numbers there, such as 7"),
-        (["a", "b"], [True, None], "holds true and false, such as True, but the model was trained on text there"),
+        ([1001, 7], ["1001"], "holds text, such as '1001', but it was trained on numbers there, such as 7"),
+        (["a", "b"], [True, None], "holds true and false, such as True, but it was trained on text there"),
     ],
 )
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, lambda columns: pa.table(columns)])
 def test_a_category_of_a_type_that_can_never_match_is_refused(trained, given, message, make):
     schema = learn_schema(make({"x": trained}), categorical_features=["x"], min_category_count=1)
     with pytest.raises(ValueError, match=f"Column 'x' {message}.*; convert it"):
-        to_matrix(make({"x": given}), schema, owner="the model")
+        to_matrix(make({"x": given}), schema, owner="it")
 
 
 def test_a_category_without_a_known_value_is_warned_of():

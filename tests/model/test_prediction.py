@@ -235,7 +235,7 @@ def test_categories_in_a_matrix_score_as_their_levels(levels, dtype):
 def test_numbers_in_place_of_text_are_refused(dtype):
     ensemble = Ensemble([0], [0.0], [1.0], 0.0, kind=[1], n_features=2, categories={0: [["7"]]})
     for X in (np.full((3, 2), 7, dtype), np.full((1, 2), 7, dtype)):
-        with pytest.raises(ValueError, match="Column 0 holds numbers, such as 7.*trained on text there, such as '7'"):
+        with pytest.raises(ValueError, match=r"Column 0 holds numbers, such as 7.*trained on text there, such as '7'"):
             ensemble.decision_function(X)
     missing = np.array([[np.nan, 7.0]])
     assert ensemble.decision_function(missing).tolist() == [0.0]
