@@ -69,7 +69,7 @@ class Coded:
         """Where these weights stand; without penalties the objective is the loss."""
         scores = self.voters.scores(self.codes, weight, intercept, self.n_threads)
         value = exact_mean(loss.values(scores, self.y), self.weight)
-        added = sum(penalty.value(own) for penalty, own in zip(penalties, weight.T, strict=False)) / 2.0
+        added = sum(penalty.value(own) for penalty, own in zip(penalties, _rows(weight), strict=False)) / 2.0
         return Stage(weight, intercept, scores, value, value + added)
 
     def towards(self, targets: np.ndarray) -> Moments:
@@ -140,8 +140,13 @@ class Passes:
         pull = self.loss.pull(self.stage.scores, self.rows.y)
         moments = self.rows.towards(pull)
         edge, _ = moments.centred(self.rows.fit_intercept)
-        each = zip(self.penalties, self.stage.weight.T, edge.T, strict=True)
+        each = zip(self.penalties, _rows(self.stage.weight), _rows(edge), strict=True)
         return max(penalty.violation(weight, own) for penalty, weight, own in each)
+
+
+def _rows(columns: np.ndarray) -> np.ndarray:
+    """Columns as rows, each in one piece, as kernels want them."""
+    return np.ascontiguousarray(columns.T)
 
 
 def begin(run: Run, weight: np.ndarray) -> None:
