@@ -182,10 +182,14 @@ def use(record: ModelRecord) -> None:
     model = Ensemble(**record.arguments())
     describe(model, "model.h5")
     if 0 < model.n_features <= 1000:
-        rows = np.zeros((2, model.n_features))
-        mixed = rows.astype(object)
-        mixed[:, list(model.categories)] = "a"
-        for X in (rows, mixed):
+        numbers = np.zeros((2, model.n_features))
+        known = numbers.astype(object)
+        for feature, levels in model.categories.items():
+            values = [value for level in levels for value in level]
+            known[:, feature] = values[0] if values else None
+            if all(isinstance(value, str) for value in values):
+                numbers[:, feature] = np.nan  # a number would be refused
+        for X in (numbers, known):
             assert len(model.decision_function(X)) == 2
     from_ensemble = (QuadBoostRegressor if model.classes is None else QuadBoostClassifier).from_ensemble
     assert from_ensemble(model).ensemble_ is model
