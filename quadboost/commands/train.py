@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils import _safe_indexing
 
@@ -269,10 +270,10 @@ def _held_out_figures(estimator: Any, examples: Examples, cv: Any) -> dict[str, 
     for train_rows, held_out in cv.split(kept, examples.y[kept]):
         train_rows, held_out = kept[train_rows], kept[held_out]
         own = clone(estimator).set_params(verbose=0, callbacks=None)
-        own.fit(
-            _safe_indexing(examples.X, train_rows), examples.y[train_rows],
-            None if weight is None else weight[train_rows],
-        )  # fmt: skip
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the number of rounds was chosen
+            own_weight = None if weight is None else weight[train_rows]
+            own.fit(_safe_indexing(examples.X, train_rows), examples.y[train_rows], own_weight)
         scores = own.ensemble_.scores_of(_safe_indexing(examples.X, held_out))
         values = _predicted(own.ensemble_, scores)
         found = np.zeros((len(examples.y), *values.shape[1:])) if found is None else found

@@ -8,11 +8,13 @@ where voters are active or not; elsewhere (l2, linf, forward) small tables are d
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from .._core import solve
+from ..boosting.result import Boosted
 from ..data.exact import Extent, effective_count
 from .problem import Problem, Rows
 from .training import Measured, Options, Trained, train
@@ -31,17 +33,28 @@ def calibrate(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Intercept and slope of the link for each score of a classifier."""
     rows = measured.rows
-    weight = np.column_stack([result.weight for result in trained.boosted])
-    intercept = np.array([result.intercept for result in trained.boosted])
-    scores = measured.voters.scores(measured.codes, weight, intercept, measured.n_threads)
-    if options.mode == "corrective" and options.penalty in ("l1", None):
-        scores = left_out(scores, rows.y, np.count_nonzero(weight, axis=0), rows.n_examples)
-        return fit_link(scores, rows)
-    if len(rows.y) <= MOST_ROWS_FOR_FOLDS:
+    if not _counts_voters(options) and len(rows.y) <= MOST_ROWS_FOR_FOLDS:
         known, found = _scores_of_folds(problem, measured, options, trained)
         if (rows.y[known].max(axis=0, initial=-1.0) > rows.y[known].min(axis=0, initial=1.0)).all():
             return fit_link(found[known], rows.take(known))
+    return calibrate_at_once(measured, options, trained.boosted)
+
+
+def calibrate_at_once(
+    measured: Measured, options: Options, boosted: Sequence[Boosted]
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same by the scores of the training rows alone."""
+    weight = np.column_stack([result.weight for result in boosted])
+    intercept = np.array([result.intercept for result in boosted])
+    scores, rows = measured.voters.scores(measured.codes, weight, intercept, measured.n_threads), measured.rows
+    if _counts_voters(options):
+        scores = left_out(scores, rows.y, np.count_nonzero(weight, axis=0), rows.n_examples)
     return fit_link(scores, rows)
+
+
+def _counts_voters(options: Options) -> bool:
+    """Whether the number of active voters tells how well a model knows its training rows."""
+    return options.mode == "corrective" and options.penalty in ("l1", None)
 
 
 def _scores_of_folds(
