@@ -307,7 +307,7 @@ def _figures(ensemble: Ensemble, examples: Examples) -> tuple[float, float]:
         scores = ensemble.score_matrix(ensemble.matrix_of(X))
         y = examples.y[rows]
         if ensemble.classes is None:
-            squares[rows] = (y - scores) ** 2
+            squares[rows] = (y - ensemble.predictions_of(scores)) ** 2
         else:
             wanted = ensemble.classes[1:] if scores.ndim == 1 else ensemble.classes
             targets = np.where(y[:, None] == wanted, 1.0, -1.0)
