@@ -193,7 +193,12 @@ def use(record: ModelRecord) -> None:
         mixed = rows.astype(object)
         mixed[:, list(model.categories)] = "a"
         for X in (rows, mixed):
-            assert len(model.decision_function(X)) == len(model.predict(X)) == 2
+            try:
+                scores = model.decision_function(X)
+            except ValueError as error:  # numbers where every category is text, or the other way round
+                assert "this model was trained on" in str(error)
+                continue
+            assert len(scores) == len(model.predict(X)) == 2
             if model.classes is not None:
                 assert model.predict_proba(X).shape == (2, len(model.classes))
     from_ensemble = (QuadBoostRegressor if model.classes is None else QuadBoostClassifier).from_ensemble
