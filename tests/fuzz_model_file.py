@@ -196,7 +196,8 @@ def use(record: ModelRecord) -> None:
             try:
                 scores = model.decision_function(X)
             except ValueError as error:  # numbers where every category is text, or the other way round
-                assert "this model was trained on" in str(error)
+                if "this model was trained on" not in str(error):
+                    raise
                 continue
             assert len(scores) == len(model.predict(X)) == 2
             if model.classes is not None:
