@@ -102,7 +102,10 @@ def by_sklearn(
 def by_scipy(
     name: str, penalty: str | None, H: Floats, lam: float, weight: Floats | None, fit_intercept: bool
 ) -> float:
-    """The least objective of one output, by scipy; `lam` of linf is the bound. |a| is the sum of two parts, each >= 0."""
+    """The least objective of one output, by scipy; `lam` of linf is the bound.
+
+    Each weight is the difference of two numbers that are not negative, and |a| their sum.
+    """
     y, K = TARGETS[name], H.shape[1]
     p = np.full(len(y), 1 / len(y)) if weight is None else weight / weight.sum()
 

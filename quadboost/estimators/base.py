@@ -235,6 +235,8 @@ class QuadBoost(BaseEstimator):
         one_of("loss", self.loss, known)
         if self.loss != "squared" and self.warm_start:
             raise ValueError(f"warm_start is for loss='squared', not for {self.loss!r}; set warm_start=False")
+        if self.loss == "poisson" and self.standardize:
+            raise ValueError("standardize=True is not for loss='poisson', whose counts have no scale; set it to False")
 
     @property
     def _reading(self) -> Reading:
@@ -422,7 +424,8 @@ class _Watch:
         self.values: list[float] = []
         self.n_passes = 0
 
-    def __call__(self, passes: Passes) -> bool:
+    def __call__(self, passes: Passes) -> str:
+        """Why to stop; empty: go on."""
         self.n_passes += 1
         value = None
         if self.rows is not None:
@@ -430,8 +433,9 @@ class _Watch:
             value = self.rows.stage(stage.weight, stage.intercept, loss, []).loss
             self.values.append(value)
         if self.callback is not None and self.callback(self.n_passes, passes.stage.loss, value):
-            return True
-        return bool(self.values) and self.n_passes - int(np.argmin(self.values)) > self.patience
+            return "callback"
+        is_late = bool(self.values) and self.n_passes - int(np.argmin(self.values)) > self.patience
+        return "patience" if is_late else ""
 
     def best_of(self, trained: Trained) -> Trained:
         """The model after the best pass on the validation rows."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -19,7 +21,7 @@ EACH = {
     "squared": (Loss(), REAL),
     "logistic": (Logistic(1), LABELS),
     "multinomial": (Logistic(3), CLASSES),
-    "huber": (Huber(1.3), REAL),
+    "huber": (Huber(1.3, (0.0, 0.0, 0.0)), REAL),
     "poisson": (Poisson(2.0), COUNTS),
     "quantile": (Quantile(0.8, 1.5, 0.03, (0.0, 0.0, 0.0)), REAL),
 }
@@ -153,7 +155,7 @@ def test_the_rounded_pinball_loss_comes_down_to_the_pinball_loss(quantile):
     above = [loss.values(scores, y) - exact for loss in all_sharper(first)]
     assert len(above) >= 4
     assert all((own >= 0).all() for own in above)
-    assert all((after <= before).all() and after.max() < before.max() for before, after in zip(above, above[1:]))
+    assert all((after <= before).all() and after.max() < before.max() for before, after in pairwise(above))
     assert above[-1].max() == pytest.approx(0.02 * first.width / 4)
     *_, last = all_sharper(first)
     assert first.sharpest() == last
