@@ -167,7 +167,8 @@ class QuadBoostRegressor(RegressorMixin, QuadBoost):
 
     def predict(self, X: Any) -> np.ndarray:
         """The target of every row: shape (m,), or (m, n_outputs) where there are several."""
-        return self.ensemble_.predictions_of(self._scores(X))
+        scores = self._scores(X)
+        return self.ensemble_.predictions_of(scores)
 
     def staged_predict(self, X: Any) -> Iterator[np.ndarray]:
         """Yield the prediction after each round."""
