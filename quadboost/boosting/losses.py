@@ -16,6 +16,7 @@ from ..common.checks import one_of, positive
 LOSSES = ("squared", "logistic", "huber", "poisson", "quantile")
 SHARPEST = 0.02  # width of the smooth part of the last pinball loss, as a share of the first
 SHARPER = 0.3  # from one width to the next
+RAREST = 1e-6  # share of a class that a first constant allows for: rows may lack a class, and have no finite log-odds
 ROBUST = 1.345 * 1.4826  # times the median deviation: of normal residuals nine in ten are then within the width
 
 
@@ -82,6 +83,7 @@ class Logistic(Loss):
         return y - share / share.sum(axis=1, keepdims=True)
 
     def constant(self, mean: np.ndarray) -> np.ndarray:
+        mean = np.clip(mean, RAREST, 1.0 - RAREST)
         if self.n_outputs == 1:
             return np.log(mean) - np.log1p(-mean)
         logs = np.log(mean)
@@ -93,6 +95,7 @@ class Huber(Loss):
     """Quadratic up to a width, and linear beyond: a row far off does not count for more than its direction."""
 
     width: float
+    median: tuple[float, ...]  # of each target
     name = "huber"
 
     def values(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -101,6 +104,9 @@ class Huber(Loss):
 
     def pull(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.clip(y - scores, -self.width, self.width)
+
+    def constant(self, mean: np.ndarray) -> np.ndarray:
+        return np.array(self.median)  # rows far off can move the mean by more than passes ever bring it back
 
 
 @dataclass(frozen=True)
@@ -168,7 +174,8 @@ def make_loss(
         return Logistic(y.shape[1])
     if name == "huber":
         is_auto = isinstance(huber_width, str)
-        return Huber(ROBUST * _deviation(y, weight) if is_auto else positive("huber_width", huber_width))
+        width = ROBUST * _deviation(y, weight) if is_auto else positive("huber_width", huber_width)
+        return Huber(width, tuple(_quantile(target, weight, 0.5) for target in y.T))
     if name == "poisson":
         return Poisson(float(mean.max()))
     if name == "quantile":

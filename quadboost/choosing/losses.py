@@ -72,13 +72,14 @@ def _scores(
     options = replace(folds.options, schedule=schedule, n_threads=1)
     train, held_out = (folds.measured(rows) for rows in split)
     fold = Fold(train.voters, train.moments, held_out.moments, split.held_out, train)
-    (_, loss), (rows, _) = coded(problem, train, options), coded(problem, held_out, options, suffix="_val")
+    _, loss = coded(problem, train, options, suffix=f" of the training rows of split {number}")
+    rows, _ = coded(problem, held_out, options, suffix="_val")
     start, n_worse, least, value = None, 0, np.inf, np.nan
     for candidate in candidates:
         if n_worse < PATIENCE and not stop.is_set():
             own = replace(options, penalty=candidate.penalty, **candidate.parameters)
             boosted: list[Boosted] = train_under_loss(
-                problem, train, own, watch=lambda passes: stop.is_set(), start=start
+                problem, train, own, watch=lambda passes: "callback" if stop.is_set() else "", start=start
             ).boosted
             weight = np.column_stack([result.weight for result in boosted])
             start = weight, np.array([result.intercept for result in boosted])

@@ -235,6 +235,8 @@ class QuadBoost(BaseEstimator):
         one_of("loss", self.loss, known)
         if self.loss != "squared" and self.warm_start:
             raise ValueError(f"warm_start is for loss='squared', not for {self.loss!r}; set warm_start=False")
+        if self.loss == "poisson" and self.standardize:
+            raise ValueError("standardize=True is not for loss='poisson', whose counts have no scale; set it to False")
 
     @property
     def _reading(self) -> Reading:

@@ -27,10 +27,10 @@ class QuadBoostClassifier(ClassifierMixin, QuadBoost):
     {SHARED_PARAMETERS}
     class_weight : dict, "balanced" or None
         Weight of each class, times the weight of its rows.
-    loss : {"squared", "logistic"}
+    loss : {{"squared", "logistic"}}
         "squared" is the paper's quadratic risk of labels -1 and +1. "logistic" is minus the log-likelihood, of several
         classes the multinomial one: better probabilities, for a few times the time.
-    calibration : {"auto", None}
+    calibration : {{"auto", None}}
         Of the squared loss. "auto": scores become log-odds, by the likeliest line, and probabilities follow from them.
         None is the paper: the sign of the score, and probabilities by a clipped line.
 
@@ -108,7 +108,7 @@ class QuadBoostRegressor(RegressorMixin, QuadBoost):
     Parameters
     ----------
     {SHARED_PARAMETERS}
-    loss : {"squared", "huber", "poisson", "quantile"}
+    loss : {{"squared", "huber", "poisson", "quantile"}}
         "huber": rows far off count less. "poisson": for counts; the prediction is the rate, exp(score). "quantile": the
         prediction is a quantile of the target, such as its median.
     quantile : float

@@ -106,7 +106,8 @@ class Watch:
         self.losses: list[float] = []
         self.n_passes = 0
 
-    def __call__(self, passes: Passes) -> bool:
+    def __call__(self, passes: Passes) -> str:
+        """Why to stop; empty: go on."""
         self.n_passes += 1
         stage, value = passes.stage, None
         if self.rows is not None:
@@ -114,8 +115,9 @@ class Watch:
             self.losses.append(value)
             self.values.append(value if self.judge is None else self.judge(self.model(passes.boosted())))
         if self.callback is not None and self.callback(self.n_passes, stage.loss, value):
-            return True
-        return bool(self.values) and self.n_passes - 1 - int(np.argmin(self.values)) >= self.patience
+            return "callback"
+        is_late = bool(self.values) and self.n_passes - 1 - int(np.argmin(self.values)) >= self.patience
+        return "patience" if is_late else ""
 
     def best_of(self, trained: Trained) -> Trained:
         """The model after the best pass on the validation rows."""

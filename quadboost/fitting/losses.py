@@ -16,7 +16,7 @@ from .passes import Coded, Passes, Stage, minimise
 from .problem import Problem, Rows
 from .training import Measured, Options, Trained, importance_of
 
-Watch = Callable[[Passes], bool]
+Watch = Callable[[Passes], str]
 
 
 def targets_of(problem: Problem, rows: Rows) -> np.ndarray:
@@ -33,12 +33,13 @@ def check_targets(loss: str, y: np.ndarray, name: str = "y") -> None:
 
 
 def train_under_loss(
-    problem: Problem, measured: Measured, options: Options, *, watch: Watch = lambda passes: False,
+    problem: Problem, measured: Measured, options: Options, *, watch: Watch = lambda passes: "",
     tell: Callable[[], None] = lambda: None, start: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> Trained:  # fmt: skip
     """Fit all outputs under `options.loss`.
 
-    `watch` sees every pass and may say stop; `start` are weights (K, n_outputs) and intercepts to begin with.
+    `watch` sees every pass and may have a reason to stop; `start` are weights (K, n_outputs) and intercepts to begin
+    with.
     """
     rows, loss = coded(problem, measured, options)
     first = constant(rows, loss)
@@ -48,7 +49,7 @@ def train_under_loss(
     history: dict[str, list[float]] = {"loss": [], "objective": [], "rounds": []}
     stages: list[tuple[np.ndarray, np.ndarray]] = []
 
-    def see(passes: Passes) -> bool:
+    def see(passes: Passes) -> str:
         history["loss"].append(passes.stage.loss)
         history["objective"].append(passes.stage.objective)
         history["rounds"].append(float(passes.n_rounds.sum()))
@@ -56,6 +57,8 @@ def train_under_loss(
         return watch(passes)
 
     begin = rows.stage(weight, intercept, loss, penalties)
+    if not begin.objective < first.objective:  # the quadratic function of the first pass says nothing so far away
+        begin = first
     schedule = replace(options.schedule, callback=None)
     passes, why = minimise(rows, loss, penalties, schedule, begin, see)
     found = {name: np.array(values) for name, values in history.items()}

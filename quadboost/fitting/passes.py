@@ -70,9 +70,13 @@ class Coded:
     def stage(self, weight: np.ndarray, intercept: np.ndarray, loss: Loss, penalties: list[Penalty]) -> Stage:
         """Where these weights stand; without penalties the objective is the loss."""
         scores = self.voters.scores(self.codes, weight, intercept, self.n_threads)
-        value = exact_mean(loss.values(scores, self.y), self.weight)
+        value = self.mean_loss(scores, loss)
         added = sum(penalty.value(own) for penalty, own in zip(penalties, _rows(weight), strict=False)) / 2.0
         return Stage(weight, intercept, scores, value, value + added)
+
+    def mean_loss(self, scores: np.ndarray, loss: Loss) -> float:
+        values = loss.values(scores, self.y)
+        return exact_mean(values, self.weight) if np.isfinite(values).all() else np.inf
 
     def towards(self, targets: np.ndarray) -> Moments:
         """Moments of the same rows with other targets."""
@@ -113,11 +117,13 @@ class Passes:
 
     def _minimum_of_quadratic(self, scores: np.ndarray) -> Stage:
         """Minimise the quadratic function that touches the loss at some scores, and lies above it where we end."""
+        loss_there = self.rows.mean_loss(scores, self.loss)
+        if loss_there == np.inf:
+            return replace(self.stage, objective=np.inf)
         pull = self.loss.pull(scores, self.rows.y)
         while True:
             found = self._rounds(self.rows.towards(scores + pull / self.curvature))
             step = found.scores - scores
-            loss_there = exact_mean(self.loss.values(scores, self.rows.y), self.rows.weight)
             rise = (0.5 * self.curvature * step - pull) * step
             if found.loss <= loss_there + exact_mean(rise.sum(axis=1), self.rows.weight) + SLACK * abs(loss_there):
                 self.curvature *= FLATTER
@@ -174,16 +180,16 @@ def begin(run: Run, weight: np.ndarray) -> None:
 
 def minimise(
     rows: Coded, loss: Loss, penalties: list[Penalty], schedule: Schedule, first: Stage,
-    watch: Callable[[Passes], bool] = lambda passes: False,
+    watch: Callable[[Passes], str] = lambda passes: "",
 ) -> tuple[Passes, str]:  # fmt: skip
-    """Passes until they bring no more, or `watch` says stop; returns the last ones and why they stopped."""
+    """Passes until they bring no more, or `watch` has a reason to stop; returns the last ones and why they stopped."""
     start = time.monotonic()
     while True:
         passes = Passes(rows, loss, penalties, schedule, first)
         for _ in range(MOST_PASSES):
             goes_on = passes.go()
-            if watch(passes):
-                return passes, "patience"
+            if why := watch(passes):
+                return passes, why
             if schedule.max_seconds is not None and time.monotonic() - start > schedule.max_seconds:
                 return passes, "max_seconds"
             if not goes_on:

@@ -29,7 +29,18 @@ def test_a_table_is_learnt_and_predicted_by_the_commands_as_processes(table, tmp
     )  # fmt: skip
     out = finish(train).ok()
     lines = dict(line.split(maxsplit=1) for line in out.splitlines()[4:])
-    assert list(lines) == ["rows", "features", "classes", "rounds", "voters", "risk", "error", "log-loss", "time", "model"]
+    assert list(lines) == [
+        "rows",
+        "features",
+        "classes",
+        "rounds",
+        "voters",
+        "risk",
+        "error",
+        "log-loss",
+        "time",
+        "model",
+    ]
     assert out.startswith("classification of 'label': the target holds text\n")
     assert (lines["rows"], lines["classes"], lines["model"]) == ("400", "2: 'high', 'low'", "model.h5")
     predict = start("predict", "model.h5", "people.csv", "--output", "labels.csv", cwd=tmp_path)

@@ -85,8 +85,21 @@ def test_weights_are_those_of_the_rows_that_have_a_target_and_of_the_validation_
     frame["y"] = frame["y"].astype(object).where(np.arange(60) % 7 > 0)
     write_table(frame, tmp_path / "t.csv")
     write_table(frame.tail(30), tmp_path / "v.csv")
-    run("train", "t.csv", "--target", "y", "--weight", "w", "--validation", "v.csv", "-o", "m.h5", "--json", "j",
-        "--no-calibration").ok()
+    run(
+        "train",
+        "t.csv",
+        "--target",
+        "y",
+        "--weight",
+        "w",
+        "--validation",
+        "v.csv",
+        "-o",
+        "m.h5",
+        "--json",
+        "j",
+        "--no-calibration",
+    ).ok()
     model, summary = quadboost.load("m.h5"), json.loads(Path("j").read_text())
     for name, part in [("", frame.dropna()), ("validation_", frame.tail(30).dropna())]:
         assert summary[f"{name}rows"] == len(part)
