@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from model_files import assert_valid, bits, constant, example, many_outputs, signed
+from model_files import MODELS, assert_valid, bits, example, many_outputs, parts_of_format_1, signed
 
 from quadboost import Ensemble, QuadBoostClassifier, QuadBoostRegressor
 from quadboost.commands.describe import describe
@@ -72,14 +72,20 @@ TOKENS = [
         b'"str"',
         b'"object"',
         b'"int8"',
+        b'"logit"',
+        b'"log"',
+        b'"poisson"',
     ),
 ]
 VALUES: list[Any] = [
     *(None, True, False, 0, 1, -1, 7, 2**31 - 1, 2**31, 2**63, 2**64, 10**400, -(2**63), 0.5, -0.0, 1e300, 5e-324),
     *("", "a", "1", "\ud800", "\0", "x" * 3000, "float16", "int8", "uint64", "object", "str", "bool"),
+    *("squared", "logistic", "huber", "poisson", "identity", "log", "clipped", "logit", "softmax"),
     *([], {}, [[]], [["a"]], [[1], [1.0]], {"0": [["a"], ["b"]]}, {"a": {"a": []}}, [0] * 3000, list(range(300))),
 ]
 KINDS = ("bytes", "bytes, signed", "numbers", "sizes", "JSON tokens", "JSON values", "all")
+
+PARTS = {1: parts_of_format_1, 2: to_parts}
 
 Arrays = dict[str, np.ndarray]
 
@@ -106,12 +112,13 @@ def change_bytes(data: bytearray, start: int, rng: random.Random) -> None:
 def mutated_file(data: bytes, rng: random.Random) -> bytes:
     new = bytearray(data)
     for _ in range(rng.choice([1, 1, 2, 8])):
-        change_bytes(new, rng.choice([0, 0, 16, 96, 512]), rng)
+        # The last quarter is where the numbers and the metadata are.
+        change_bytes(new, rng.choice([0, 0, 16, 96, 512, len(new) * 3 // 4]), rng)
     return bytes(new)
 
 
 def mutated_numbers(arrays: Arrays, rng: random.Random) -> Arrays:
-    name = rng.choice(["threshold", "weight", "intercept", "feature", "kind"])
+    name = rng.choice(list(arrays))
     values = arrays[name]
     if not values.size:
         return arrays
@@ -124,7 +131,7 @@ def mutated_numbers(arrays: Arrays, rng: random.Random) -> Arrays:
 def mutated_sizes(arrays: Arrays, rng: random.Random) -> Arrays:
     """Other numbers of voters and outputs; what there is of them is repeated or left out."""
     n_voters, n_outputs = (rng.choice([size, size, size + 1, 0, 1, 2, 3, 300]) for size in arrays["weight"].shape)
-    shapes = {"weight": (n_voters, n_outputs), "intercept": (n_outputs,)}
+    shapes = {"weight": (n_voters, n_outputs), "intercept": (n_outputs,), "slope": (n_outputs,)}
     return {name: np.resize(values, shapes.get(name, (n_voters,))) for name, values in arrays.items()}
 
 
@@ -160,12 +167,12 @@ def places_in(value: Any) -> Iterator[tuple[Any, Any]]:
             yield from places_in(value[key])
 
 
-def forgery(kind: str, record: ModelRecord, original: bytes, rng: random.Random) -> bytes:
+def forgery(kind: str, record: ModelRecord, original: bytes, file_format: int, rng: random.Random) -> bytes:
     """A file of one of the KINDS; all but those of the first are signed."""
     if kind in ("bytes", "bytes, signed"):
         data = mutated_file(original, rng)
         return data if kind == "bytes" or len(data) < 512 else signed(data)
-    arrays, text = to_parts(record)
+    arrays, text = PARTS[file_format](record)
     if kind in ("numbers", "all"):
         arrays = mutated_numbers(arrays, rng)
     if kind in ("sizes", "all"):
@@ -174,7 +181,7 @@ def forgery(kind: str, record: ModelRecord, original: bytes, rng: random.Random)
         text = mutated_tree(text, rng)
     if kind == "JSON tokens":
         text = mutated_tokens(text, rng)
-    return model_file._pack(arrays, text, "0.1.0")
+    return model_file._pack(arrays, text, "0.1.0", file_format)
 
 
 def use(record: ModelRecord) -> None:
@@ -182,11 +189,17 @@ def use(record: ModelRecord) -> None:
     model = Ensemble(**record.arguments())
     describe(model, "model.h5")
     if 0 < model.n_features <= 1000:
-        rows = np.zeros((2, model.n_features))
-        mixed = rows.astype(object)
-        mixed[:, list(model.categories)] = "a"
-        for X in (rows, mixed):
+        numbers = np.zeros((2, model.n_features))
+        known = numbers.astype(object)
+        for feature, levels in model.categories.items():
+            values = [value for level in levels for value in level]
+            known[:, feature] = values[0] if values else None
+            if all(isinstance(value, str) for value in values):
+                numbers[:, feature] = np.nan  # a number would be refused
+        for X in (numbers, known):
             assert len(model.decision_function(X)) == 2
+            if model.classes is not None:
+                assert model.predict_proba(X).shape == (2, len(model.classes))
     from_ensemble = (QuadBoostRegressor if model.classes is None else QuadBoostClassifier).from_ensemble
     assert from_ensemble(model).ensemble_ is model
 
@@ -196,16 +209,18 @@ def main(directory: str, seed: int, count: int) -> dict[str, Counter[str]]:
     os.fsync = lambda descriptor: None  # nothing here needs to outlive the machine
     path, again = Path(directory, f"{seed}.h5"), Path(directory, f"{seed}-again.h5")
     originals, of_fit = [], {**example().info, "feature_importances": [0.5, 0.25, 0.25, 0.0]}
-    for record in (replace(example(), info=of_fit), many_outputs(), constant()):
+    for record in (replace(example(), info=of_fit), *(make() for make in MODELS[1:])):
         path.unlink(missing_ok=True)
         write_model(path, record)
-        originals.append((record, path.read_bytes()))
+        originals.append((record, path.read_bytes(), 2))
+    for record in (example(), many_outputs()):
+        originals.append((record, model_file._pack(*parts_of_format_1(record), "0.1.0", 1), 1))
     outcomes: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
     rng = random.Random(seed)
     for _ in range(count):
-        record, original = rng.choice(originals)
+        record, original, file_format = rng.choice(originals)
         kind = rng.choice(KINDS)
-        data = forgery(kind, record, original, rng)
+        data = forgery(kind, record, original, file_format, rng)
         for old in (path, again):  # replacing a file waits for the disk, a new one does not
             old.unlink(missing_ok=True)
         path.write_bytes(data)

@@ -7,6 +7,7 @@ import struct
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +32,14 @@ def example() -> ModelRecord:
         classes=np.array(["non", "ouï ✓"]),
         feature_names=("âge", "ville", "", "x\x00\ud800"),
         categories={1: [["Québec"], ["a", "b", True, 7, -2.5]]},
+        link="clipped",
         info={"penalty": "l1", "risk": [0.5, 0.25], "stopped": None, "nested": {"fit": [[True, 3, 1e-300]]}},
     )
+
+
+def calibrated() -> ModelRecord:
+    """The model of tests/data/model-v2.h5: the same voters, with a link folded into their weights."""
+    return replace(example(), weight=2.5 * example().weight, intercept=0.125, link="logit", slope=2.5)
 
 
 def many_outputs() -> ModelRecord:
@@ -44,7 +51,13 @@ def many_outputs() -> ModelRecord:
         kind=np.zeros(2, np.uint8),
         n_features=2,
         classes=np.array([1, 2, 9]),
+        link="clipped",
+        slope=np.ones(3),
     )
+
+
+def softmax() -> ModelRecord:
+    return replace(many_outputs(), loss="logistic", link="softmax", slope=np.array([1.0, 5e-324, 1e300]))
 
 
 def constant() -> ModelRecord:
@@ -56,7 +69,16 @@ def constant() -> ModelRecord:
         np.array([3.5]),
         np.empty(0, np.uint8),
         n_features=0,
+        link="identity",
+        slope=np.ones(1),
     )
+
+
+def counts() -> ModelRecord:
+    return replace(constant(), loss="poisson", link="log")
+
+
+MODELS = [example, calibrated, many_outputs, softmax, constant, counts]
 
 
 def large(value: float) -> ModelRecord:
@@ -68,6 +90,7 @@ def large(value: float) -> ModelRecord:
         value,
         np.zeros(n, np.uint8),
         n_features=n,
+        link="identity",
     )
 
 
@@ -82,6 +105,14 @@ def bits(record: ModelRecord) -> dict[str, Any]:
         return repr(value)
 
     return {name: of(value) for name, value in vars(record).items()}
+
+
+def parts_of_format_1(record: ModelRecord) -> tuple[dict[str, np.ndarray], bytes]:
+    """What a file of format 1 holds of a record: no loss, link or slope."""
+    arrays, text = to_parts(record)
+    metadata = json.loads(text)
+    del arrays["slope"], metadata["loss"], metadata["link"]
+    return arrays, json.dumps(metadata, separators=(",", ":")).encode()
 
 
 def forged(record: ModelRecord, change: Callable[[dict[str, Any], dict[str, Any]], None]) -> bytes:
@@ -115,6 +146,14 @@ def assert_valid(record: ModelRecord) -> None:
         n_outputs = record.weight.shape[1]
         assert record.intercept.shape == (n_outputs,)
     assert len(record.weight) == n_voters
+    assert np.shape(record.slope) == np.shape(record.intercept)
+    assert all(math.isfinite(slope) and slope > 0 for slope in np.ravel(record.slope))
+    n_classes = 0 if record.classes is None else len(record.classes)
+    assert record.link in {0: ("identity", "log"), 2: ("clipped", "logit")}.get(n_classes, ("clipped", "softmax"))
+    assert record.link in ("logit", "softmax") or np.all(record.slope == 1.0)
+    assert record.loss in {"identity": ("squared", "huber", "quantile"), "clipped": ("squared",)}.get(
+        record.link, ("squared", "logistic") if n_classes else ("squared", "huber", "quantile", "poisson")
+    )
     assert all(map(math.isfinite, [*record.weight.ravel(), *np.ravel(record.intercept), *record.threshold]))
     assert type(record.n_features) is int
     seen = set()

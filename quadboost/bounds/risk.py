@@ -122,6 +122,10 @@ def risk_bound(
 ) -> RiskBound:  # fmt: skip
     """Theorem 1 of the paper for a model of two classes, on the rows it was trained on.
 
+    Where a link was folded into the model, the bound is of its weights without the slope: score / slope has the same
+    sign, so it makes the same errors. A model of another loss than the squared one has no score that the quadratic
+    loss is meant for, and is refused unless `loss` is "ramp".
+
     Parameters
     ----------
     model : fitted classifier or Ensemble
@@ -148,6 +152,11 @@ def risk_bound(
     if not p >= 1:
         raise ValueError(f"p={p!r} must be at least 1")
     ensemble = _two_class_ensemble(model)
+    if ensemble.loss != "squared" and loss != "ramp":
+        raise ValueError(
+            f"the model was fitted to the {ensemble.loss} loss, so its {loss} loss promises nothing useful; take "
+            "scale_free_bound, which depends on the sign of the score alone, or loss='ramp'"
+        )
     signed, weight = _signed_scores(ensemble, X, y, n_jobs), _voter_weights(ensemble)
     m, n = len(signed), len(weight)
     complexity = complexity or _complexity(ensemble, X, draws, random_state, n_jobs)
@@ -177,7 +186,7 @@ def risk_bound(
         log_log=terms[1],
         norm=norm,
         n_voters=n,
-        scale=1.0,
+        scale=1.0 / _slope(ensemble),
         rademacher=complexity,
     )
 
@@ -219,7 +228,7 @@ def scale_free_bound(
         log_log=0.0,
         norm=norms[best],
         n_voters=len(weight),
-        scale=norms[best] / (norm or 1.0),
+        scale=norms[best] / (norm or 1.0) / _slope(ensemble),
         rademacher=complexity,
     )
 
@@ -236,7 +245,8 @@ class Certificate:
     held_out : float or None
         `held_out_bound` of these; None without test rows.
     bounds : tuple of RiskBound
-        From the training rows: scale-free, then Theorem 1 with p = 1. Empty for more than two classes.
+        From the training rows: scale-free, then, if the model was fitted to the squared loss, Theorem 1 with p = 1.
+        Empty for more than two classes.
     """
 
     delta: float
@@ -290,10 +300,9 @@ def certify(
     bounds: tuple[RiskBound, ...] = ()
     if ensemble.weight.ndim == 1:
         complexity = _complexity(ensemble, X, draws, random_state, n_jobs)
-        bounds = (
-            scale_free_bound(ensemble, X, y, delta=delta, complexity=complexity, n_jobs=n_jobs),
-            risk_bound(ensemble, X, y, delta=delta, complexity=complexity, n_jobs=n_jobs),
-        )
+        bounds = (scale_free_bound(ensemble, X, y, delta=delta, complexity=complexity, n_jobs=n_jobs),)
+        if ensemble.loss == "squared":
+            bounds += (risk_bound(ensemble, X, y, delta=delta, complexity=complexity, n_jobs=n_jobs),)
     return Certificate(delta, n_test, errors, held_out, bounds)
 
 
@@ -380,9 +389,13 @@ def _two_class_ensemble(model: Any) -> Ensemble:
     return ensemble
 
 
+def _slope(ensemble: Ensemble) -> float:
+    return float(np.ravel(ensemble.slope)[0])
+
+
 def _voter_weights(ensemble: Ensemble) -> np.ndarray:
-    """The weight of every voter, the constant among them, that has any."""
-    weight = np.append(ensemble.weight, ensemble.intercept)
+    """The weight of every voter, the constant among them, that has any; without the slope of a link."""
+    weight = np.append(ensemble.weight, ensemble.intercept) / _slope(ensemble)
     return weight[weight != 0]
 
 
@@ -406,8 +419,8 @@ def _known_labels(ensemble: Ensemble, y: Any, n_rows: int, suffix: str = "") -> 
 
 
 def _signed_scores(ensemble: Ensemble, X: Any, y: Any, n_jobs: int | None) -> np.ndarray:
-    """y F(x) of every row."""
-    score = ensemble.decision_function(X, n_jobs=n_jobs)
+    """y F(x) of every row, of the score without the slope of a link."""
+    score = ensemble.decision_function(X, n_jobs=n_jobs) / _slope(ensemble)
     labels = _known_labels(ensemble, y, len(score))
     assert ensemble.classes is not None
     return np.where(labels == ensemble.classes[1], score, -score)

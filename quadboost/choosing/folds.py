@@ -35,6 +35,7 @@ class Fold:
     train: Moments
     held_out: Moments
     rows: np.ndarray  # numbers of those held out
+    measured: Measured  # those to train on
 
 
 class Folds:
@@ -76,15 +77,17 @@ class Folds:
         if self.per_fold:
             rows = self.problem.rows.take(split.train)
             voters = self._candidates(rows, 1)
-            train, held_out = (self._moments(voters, voters.code(self.problem.rows.X[own]), own) for own in split)
-            return Fold(voters, train, held_out, split.held_out)
+            codes = [voters.code(self.problem.rows.X[own]) for own in split]
+            train, held_out = (self._moments(voters, *own) for own in zip(codes, split, strict=True))
+            return Fold(voters, train, held_out, split.held_out, Measured(rows, voters, codes[0], train))
         held_out = self._moments(self.voters, self.codes[split.held_out], split.held_out)
         n_times = np.bincount(np.concatenate(split), minlength=len(self.codes))
         if (n_times == 1).all():
             train = self._rest(split.train, held_out)
         else:  # rows that are in neither part, or in both
             train = self._moments(self.voters, self.codes[split.train], split.train)
-        return Fold(self.voters, train, held_out, split.held_out)
+        measured = Measured(self.problem.rows.take(split.train), self.voters, self.codes[split.train], train)
+        return Fold(self.voters, train, held_out, split.held_out, measured)
 
     def _rest(self, train: np.ndarray, held_out: Moments) -> Moments:
         """All rows but those held out, by subtraction of Gram columns; the splits share the columns of all rows.

@@ -6,9 +6,10 @@ rows; a strength begins where the stronger one before it ended.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
+from numbers import Integral
 from threading import Event
 from typing import Any
 
@@ -20,19 +21,23 @@ from ..fitting.losses import coded, constant, pulled, train_under_loss
 from ..fitting.problem import Problem
 from ..fitting.training import Measured, Options
 from .folds import Fold, Folds
-from .search import Candidate, Judge, Table, strengths_of
+from .search import REACH, Candidate, Judge, Table, strengths_of
 
+NEAR = 1e-3  # tol of the fits: good enough to compare them
 PATIENCE = 2  # strengths in a row that are worse than the best: all weaker ones are given up
 
 
-def strengths_of_loss(name: str, given: Any, problem: Problem, measured: Measured, options: Options) -> np.ndarray:
+def strengths_of_loss(
+    name: str, given: Any, problem: Problem, measured: Measured, options: Options,
+    reach: Mapping[str, float] = REACH,
+) -> np.ndarray:  # fmt: skip
     """The strengths of a penalty to try: as for the quadratic function of the first pass, times its curvature."""
-    if not np.ndim(given) and name is not None:
+    moments, curvature = measured.moments, 1.0
+    if options.loss != "squared":
         rows, loss = coded(problem, measured, options)
-        moments = rows.towards(pulled(rows, loss, constant(rows, loss)))
-        values = strengths_of(name, given, moments, bool(options.fit_intercept))
-        return values if name == "linf" else values * loss.curvature
-    return strengths_of(name, given, measured.moments, bool(options.fit_intercept))
+        moments, curvature = rows.towards(pulled(rows, loss, constant(rows, loss))), loss.curvature
+    values = strengths_of(name, given, moments, bool(options.fit_intercept), reach)
+    return values * curvature if isinstance(given, Integral) and name != "linf" else values
 
 
 def cross_validate_loss(
@@ -62,9 +67,11 @@ def _scores(
     folds: Folds, number: int, candidates: Sequence[Candidate], judge: Judge | None, stop: Event
 ) -> Iterator[float]:
     """Scores of the strengths of one penalty on one split."""
-    split, problem, options = folds.splits[number], folds.problem, replace(folds.options, n_threads=1)
+    split, problem = folds.splits[number], folds.problem
+    schedule = replace(folds.options.schedule, tol=max(folds.options.schedule.tol, NEAR))
+    options = replace(folds.options, schedule=schedule, n_threads=1)
     train, held_out = (folds.measured(rows) for rows in split)
-    fold = Fold(train.voters, train.moments, held_out.moments, split.held_out)
+    fold = Fold(train.voters, train.moments, held_out.moments, split.held_out, train)
     _, loss = coded(problem, train, options, suffix=f" of the training rows of split {number}")
     rows, _ = coded(problem, held_out, options, suffix="_val")
     start, n_worse, least, value = None, 0, np.inf, np.nan

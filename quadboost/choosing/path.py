@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from ..boosting.result import Boosted
 from ..boosting.rounds import open_run
 from ..boosting.schedule import Schedule
 from ..common.checks import at_least, one_of, positive
 from ..common.progress import steps_of
-from ..common.threads import resolve_threads, threads_for
+from ..common.threads import resolve_threads
 from ..data.schema import FrameSchema
+from ..fitting.losses import train_under_loss
 from ..fitting.problem import Problem, Reading
+from ..fitting.training import Measured, Options
 from ..model.ensemble import Ensemble
-from ..moments.moments import DEFAULT_CACHE_BYTES, column_moments
+from ..moments.moments import DEFAULT_CACHE_BYTES
 from ..voters.columns import Voters
-from .search import REACH, Candidate, check_strengths, strengths_of
+from .losses import strengths_of_loss
+from .search import REACH, Candidate, check_strengths
 
 PATH_REACH = REACH | {"l1": 1e-3}  # as other libraries: further down nearly all voters are active
 
@@ -56,6 +60,7 @@ class RegularizationPath:
     n_active: np.ndarray
     classes: np.ndarray | None
     schema: FrameSchema
+    loss: str = "squared"
 
     def ensemble(self, number: int) -> Ensemble:
         """The ensemble under one of the strengths."""
@@ -72,6 +77,8 @@ class RegularizationPath:
             feature_names=self.schema.feature_names,
             categories=self.schema.categories,
             info={"parameters": {"penalty": self.penalty, name: float(self.strength[number])}},
+            loss=self.loss,
+            link={"logistic": "logit", "poisson": "log"}.get(self.loss),
         )
 
     def plot(self, feature: int | str | None = None, ax: Any = None) -> Any:
@@ -88,7 +95,8 @@ def regularization_path(
     X: Any, y: Any, penalty: str = "l1", *, strengths: int | Sequence[float] = 100, tol: float = 1e-6,
     max_rounds: int = 100_000, sample_weight: Any = None, thresholds: int | str = "auto", spacing: str = "quantile",
     fit_intercept: bool = True, categorical_features: Any = "auto", min_category_count: int = 5,
-    cache_bytes: int = DEFAULT_CACHE_BYTES, n_jobs: int | None = None, verbose: int = 0,
+    cache_bytes: int = DEFAULT_CACHE_BYTES, loss: str = "squared", quantile: float = 0.5,
+    huber_width: float | str = "auto", n_jobs: int | None = None, verbose: int = 0,
 ) -> RegularizationPath:  # fmt: skip
     """Find the best ensemble under each of many strengths of a penalty; each starts from the one before.
 
@@ -106,7 +114,11 @@ def regularization_path(
     max_rounds : int
         Most rounds for each strength.
     sample_weight : array of shape (m,), optional
-    thresholds, spacing, fit_intercept, categorical_features, min_category_count, cache_bytes, n_jobs, verbose
+    loss : {"squared", "logistic", "huber", "poisson", "quantile"}
+        "logistic" is for labels of two classes. Under other losses than the squared one `risk` is the mean loss,
+        `objective` has the penalty added, and there is no dual gap (NaN).
+    thresholds, spacing, fit_intercept, categorical_features, min_category_count, cache_bytes, quantile, huber_width, \
+    n_jobs, verbose
         As in `QuadBoostRegressor`.
     """
     one_of("penalty", penalty, ("l1", "l2", "linf"))
@@ -116,26 +128,47 @@ def regularization_path(
     at_least("min_category_count", min_category_count, 1)
     reading = Reading(categorical_features, min_category_count, "regularization_path")
     problem = _problem(X, y, sample_weight, reading)
-    n_threads = threads_for(problem.rows.X.size, resolve_threads(n_jobs))
-    voters = problem.voters(problem.rows, thresholds, spacing, n_threads)
-    moments = column_moments(
-        voters, voters.code(problem.rows.X, n_threads), problem.rows.y, problem.rows.weight,
-        cache_bytes=cache_bytes, n_threads=n_threads,
+    options = Options(
+        penalty=penalty, reg_lambda=1.0, alpha_max=1.0, mode="corrective", fit_intercept=fit_intercept,
+        thresholds=thresholds, spacing=spacing, cache_bytes=cache_bytes, n_threads=resolve_threads(n_jobs),
+        schedule=Schedule(max_rounds, tol), loss=loss, quantile=quantile, huber_width=huber_width,
     )  # fmt: skip
-    values = strengths_of(penalty, strengths, moments, fit_intercept, PATH_REACH)
-    active, figures, candidate = [], [], Candidate(penalty, float(values[0]))
-    with (
-        steps_of(verbose, len(values), "strength") as tell,
-        open_run(moments, candidate.make(), mode="corrective", fit_intercept=fit_intercept) as run,
-    ):
-        for value in values.tolist():
-            run.change(Candidate(penalty, value).make())
-            run.go(Schedule(run.n_rounds + max_rounds, tol))
-            best = run.result()
+    if (loss == "logistic") != (problem.classes is not None) and loss != "squared":
+        raise ValueError(f"loss={loss!r} does not suit y; 'logistic' is for labels, the others are for numbers")
+    measured = Measured.of(problem, problem.rows, options)
+    values = strengths_of_loss(penalty, strengths, problem, measured, options, PATH_REACH)
+    follow = _follow_rounds if loss == "squared" else _follow_passes
+    active, figures = [], []
+    with steps_of(verbose, len(values), "strength") as tell:
+        for best in follow(problem, measured, options, [Candidate(penalty, value) for value in values.tolist()]):
             active.append({int(voter): best.weight[voter] for voter in np.flatnonzero(best.weight)})
             figures.append((best.intercept, best.risk, best.objective, best.dual_gap))
             tell()
-    return _path_of(active, np.array(figures), penalty, values, voters, problem)
+    return _path_of(active, np.array(figures), penalty, values, measured.voters, problem, loss)
+
+
+def _follow_rounds(
+    problem: Problem, measured: Measured, options: Options, candidates: Sequence[Candidate]
+) -> Iterator[Boosted]:
+    """One run that goes on under each penalty in turn."""
+    with open_run(
+        measured.moments, candidates[0].make(), mode="corrective", fit_intercept=options.fit_intercept
+    ) as run:
+        for candidate in candidates:
+            run.change(candidate.make())
+            run.go(replace(options.schedule, max_rounds=run.n_rounds + options.schedule.max_rounds))
+            yield run.result()
+
+
+def _follow_passes(
+    problem: Problem, measured: Measured, options: Options, candidates: Sequence[Candidate]
+) -> Iterator[Boosted]:
+    """The same under another loss."""
+    start = None
+    for candidate in candidates:
+        (best,) = train_under_loss(problem, measured, replace(options, **candidate.parameters), start=start).boosted
+        start = best.weight[:, None], np.array([best.intercept])
+        yield best
 
 
 def _path_of(
@@ -145,6 +178,7 @@ def _path_of(
     strength: np.ndarray,
     candidates: Voters,
     problem: Problem,
+    loss: str,
 ) -> RegularizationPath:
     """Collect the points of the path, over the voters that are active in any of them."""
     voters = np.array(sorted(set().union(*active)), dtype=np.int64)
@@ -165,6 +199,7 @@ def _path_of(
         n_active=np.count_nonzero(weight, axis=1),
         classes=problem.classes,
         schema=problem.schema,
+        loss=loss,
     )
 
 

@@ -28,7 +28,7 @@ from .folds import Fold, Folds
 REACH = {"l1": 1e-4, "l2": 1e-6, "linf": 1e-3}
 VOTERS_AT_A_TIME = 10_000_000  # rated between two looks whether all is to stop
 FIRST_LOOK = 50  # rounds before the first look at the rows held out; each further look is after twice as many
-HOPELESS = 1.1  # times the least risk there: a run that has come to this is past its best
+HOPELESS, LOST = 1.1, 1.5  # times the least risk there: a run is past its best; so much so that no other score helps
 SAME_SCORE = 1e-12  # scores that differ by less, relatively, differ by rounding
 
 
@@ -154,10 +154,10 @@ def cross_validate(
     def work(number: int) -> None:
         fold = folds.make(number)
         for c in range(len(candidates)):
-            followed = _follow(fold, candidates[c], folds.options, rounds, stop)
+            followed = _follow(fold, candidates[c], folds.options, rounds, HOPELESS if judge is None else LOST, stop)
             if stop.is_set():
                 return
-            longest = max(run.n_rounds for run, _ in followed)
+            longest = max(len(risk) - 1 for _, risk in followed)
             wanted = np.arange(1, max(1, longest) + 1) if rounds is None else rounds
             if judge is None:
                 risks = [own[np.minimum(wanted, len(own) - 1)] for _, own in followed]
@@ -165,7 +165,9 @@ def cross_validate(
             else:
                 after, place = np.unique(np.minimum(wanted, longest), return_inverse=True)
                 stages = zip(*(_stages(fold, run, after.tolist()) for run, _ in followed), strict=True)
-                curves[c][number] = np.array([judge(fold, stage) for stage in stages])[place]
+                scores = np.array([judge(fold, stage) for stage in stages])[place]
+                is_known = ~np.any([np.isnan(own[np.minimum(wanted, len(own) - 1)]) for _, own in followed], axis=0)
+                curves[c][number] = np.where(is_known, scores, np.nan)
             tell()
 
     in_threads(work, range(len(folds.splits)), folds.n_workers, stop.set)
@@ -184,11 +186,12 @@ def _same_length(curves: Sequence[np.ndarray], length: int) -> np.ndarray:
 
 
 def _follow(
-    fold: Fold, candidate: Candidate, options: Options, rounds: np.ndarray | None, stop: Event
+    fold: Fold, candidate: Candidate, options: Options, rounds: np.ndarray | None, hopeless: float, stop: Event
 ) -> list[tuple[Boosted, np.ndarray]]:
     """One run of rounds per output, with its risk on the rows held out, before the first round and after each.
 
-    A run whose risk there has clearly been lower is given up: what it learns since then is noise.
+    A run whose risk there is `hopeless` times the least is given up: what it learns since then is noise. What it would
+    have come to is not known (NaN), so that no more rounds can be chosen.
     """
     most = options.schedule.max_rounds if rounds is None else int(rounds[-1])
     schedule = replace(
@@ -202,11 +205,12 @@ def _follow(
             fold.train, candidate.make(), mode=options.mode, fit_intercept=options.fit_intercept, output=output
         ) as run:
             risk, until = np.empty(0), 0
-            while run.n_rounds == until < most and not (risk[-1:] > HOPELESS * risk.min(initial=np.inf)).any():
+            while run.n_rounds == until < most and not (risk[-1:] > hopeless * risk.min(initial=np.inf)).any():
                 until = min(most, max(FIRST_LOOK, 2 * until))
                 run.go(replace(schedule, max_rounds=until))
                 risk = _risks(fold, run.result(), output)
-            found.append((run.result(), risk))
+            is_given_up = run.n_rounds == until < most
+            found.append((run.result(), np.append(risk, np.nan) if is_given_up else risk))
     return found
 
 

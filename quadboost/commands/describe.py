@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..model.ensemble import Ensemble
+from ..model.links import LINKS
 
 STRONGEST = 10  # features to name
 MOST_CLASSES = 50  # to name
@@ -22,6 +23,12 @@ def describe(ensemble: Ensemble, path: str) -> str:
     classes = [] if ensemble.classes is None else ensemble.classes.tolist()
     task = f"classification, {len(classes)} classes" if classes else "regression"
     lines = [f"{path}: {task}, {len(place)} voters on {len(used)} of {ensemble.n_features} features"]
+    lines.append(f"fitted to the {ensemble.loss} loss; link {ensemble.link}: {LINKS[ensemble.link].words}")
+    slopes = np.ravel(ensemble.slope).tolist()
+    if slopes != [1.0] * len(slopes):
+        more = ", ..." if len(slopes) > MOST_CLASSES else ""
+        by = ", ".join(f"{slope:.6g}" for slope in slopes[:MOST_CLASSES])
+        lines.append(f"calibrated: its weights were multiplied by {by}{more}")
     if classes:
         lines += ["", "classes", *(f"  {_text(label)}" for label in classes[:MOST_CLASSES])]
         lines += ["  ..."] if len(classes) > MOST_CLASSES else []

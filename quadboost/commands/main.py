@@ -41,6 +41,7 @@ PREDICT_EXAMPLES = """examples:
 """
 
 NUMBER: dict[str, Any] = {"type": float, "metavar": "NUMBER"}
+LOSSES = ("squared", "logistic", "huber", "poisson", "quantile")
 COUNT: dict[str, Any] = {"type": int, "metavar": "N"}
 
 NO_PYARROW = "tables need pyarrow, which is not installed; pip install 'quadboost[tables]'"
@@ -208,6 +209,7 @@ def _add_options(parser: _Parser) -> None:
         group.add_argument(flag, help=help, default=argparse.SUPPRESS, **settings)
 
     _add_penalties_and_voters(add)
+    _add_losses(add)
     _add_rounds(add)
     _add_other_parameters(add)
     help = "for --validation FRACTION and the folds of --cv (default: 0)"
@@ -260,6 +262,19 @@ def _add_rounds(add: Callable[..., None]) -> None:
         **NUMBER,
     )
     add("--max-seconds", "stop the rounds after this time (default: no limit)", **NUMBER)
+
+
+def _add_losses(add: Callable[..., None]) -> None:
+    add("--loss", "what is minimised (default: squared)", choices=LOSSES)
+    add("--quantile", "which quantile --loss quantile predicts (default: 0.5)", **NUMBER)
+    add(
+        "--huber-width",
+        "residuals up to this are squared by --loss huber (default: auto)",
+        type=_number_or(float, "auto"),
+        metavar="NUMBER",
+    )
+    plain = "classification by the squared loss: scores as they are, and probabilities by a clipped line"
+    add("--no-calibration", plain, dest="calibration", action="store_const", const=None)
 
 
 def _add_other_parameters(add: Callable[..., None]) -> None:

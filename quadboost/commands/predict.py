@@ -92,8 +92,7 @@ def _matrix(
 
 def _results(ensemble: Ensemble, scores: np.ndarray, proba: bool, with_scores: bool) -> dict[str, np.ndarray]:
     """The columns to write, by name."""
-    labels = ensemble.labels_of(scores)
-    results = _named("prediction", labels, range(ensemble.n_outputs))
+    results = _named("prediction", ensemble.predictions_of(scores), range(ensemble.n_outputs))
     classes = () if ensemble.classes is None else ensemble.classes.tolist()
     if proba:
         results |= _named("probability", ensemble.probabilities_of(scores), classes)

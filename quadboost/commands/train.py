@@ -13,7 +13,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.utils import _safe_indexing
 
 from .._version import __version__
 from ..bounds.risk import Certificate, certify
@@ -30,10 +33,18 @@ from .train_data import CLASSIFICATION, REGRESSION, Examples, choose_task, shipp
 
 FOLDS = 5  # of the cross-validation that chooses a strength where none is given
 ESTIMATORS: dict[str, Any] = {CLASSIFICATION: QuadBoostClassifier, REGRESSION: QuadBoostRegressor}
+FIGURES = {"error": "error", "log_loss": "log-loss", "r2": "r2"}  # of a model, as a user reads them
+LEAST_PROBABILITY = 1e-15  # of a clipped line: the log of zero is no figure
 # Parameters of the estimators that a command does not offer, or sets itself.
 LEFT_OUT = {"callbacks", "callback_every", "verbose", "validation_fraction", "warm_start"}
 SEARCHES: dict[str, Any] = {CLASSIFICATION: QuadBoostClassifierCV, REGRESSION: QuadBoostRegressorCV}
-ONLY_FOR = {"class_weight": CLASSIFICATION, "standardize": REGRESSION}
+ONLY_FOR = {
+    "class_weight": CLASSIFICATION,
+    "calibration": CLASSIFICATION,
+    "standardize": REGRESSION,
+    "quantile": REGRESSION,
+    "huber_width": REGRESSION,
+}
 
 
 def train(arguments: Namespace) -> None:
@@ -171,7 +182,8 @@ def _options(arguments: Namespace) -> dict[str, Any]:
     options = {name: value for name, value in vars(arguments).items() if name in known}
     if options.get("penalty") == "none":
         options["penalty"] = None
-    QuadBoostRegressor(**{name: value for name, value in options.items() if name not in ONLY_FOR})._options()
+    plain = {name: value for name, value in options.items() if name not in ONLY_FOR}
+    (QuadBoostClassifier if plain.get("loss") == "logistic" else QuadBoostRegressor)(**plain)._options()
     return options
 
 
@@ -242,10 +254,36 @@ def _cross_validated(
     splitter = StratifiedKFold if task == CLASSIFICATION else KFold
     cv = splitter(n_folds, shuffle=True, random_state=arguments.random_state)
     estimator = SEARCHES[task](**options, cv=cv).fit(examples.X, examples.y, examples.weight)
+    figures = _held_out_figures(estimator.best_estimator_, examples, cv)
+    estimator.ensemble_.info["cross_validation"] |= figures
     if not arguments.quiet:
         chosen = ", ".join(f"{name}={_short(value)}" for name, value in estimator.best_params_.items())
-        _print(f"{n_folds}-fold cross-validation chose {chosen}, with a risk of {estimator.best_score_:.6g}")
+        _print(f"{n_folds}-fold cross-validation chose {chosen}; on rows held out: {_listed(figures)}")
     return _named(estimator.ensemble_, examples)
+
+
+def _held_out_figures(estimator: Any, examples: Examples, cv: Any) -> dict[str, float]:
+    """The figures of the choice on each row, by a model of the folds that the row is not in."""
+    weight = examples.weight
+    kept = np.arange(len(examples.y)) if weight is None else np.flatnonzero(weight > 0)
+    found: np.ndarray | None = None
+    for train_rows, held_out in cv.split(kept, examples.y[kept]):
+        train_rows, held_out = kept[train_rows], kept[held_out]
+        own = clone(estimator).set_params(verbose=0, callbacks=None)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the number of rounds was chosen
+            own_weight = None if weight is None else weight[train_rows]
+            own.fit(_safe_indexing(examples.X, train_rows), examples.y[train_rows], own_weight)
+        scores = own.ensemble_.scores_of(_safe_indexing(examples.X, held_out))
+        values = _predicted(own.ensemble_, scores)
+        found = np.zeros((len(examples.y), *values.shape[1:])) if found is None else found
+        found[held_out] = values
+    assert found is not None
+    return _figures_of(estimator.ensemble_, found[kept], examples.y[kept], None if weight is None else weight[kept])
+
+
+def _listed(figures: dict[str, float]) -> str:
+    return ", ".join(f"{FIGURES[name]} {value:.6g}" for name, value in figures.items())
 
 
 def _short(value: Any) -> str:
@@ -267,7 +305,7 @@ class _Lines:
 
     def __call__(self, round: int, risk: float, validation_risk: float | None) -> None:
         if self.is_due():
-            more = "" if validation_risk is None else f", validation risk {validation_risk:.6f}"
+            more = "" if validation_risk is None else f", validation {validation_risk:.6f}"
             _print(f"round {round}: risk {risk:.6f}{more}")
 
 
@@ -276,8 +314,7 @@ class _Lines:
 
 def _summary(ensemble: Ensemble, examples: Examples, validation: Examples | None) -> dict[str, Any]:
     info = ensemble.info
-    risk, error = _figures(ensemble, examples)
-    summary = {
+    summary: dict[str, Any] = {
         "rows": len(examples.y),
         "validation_rows": 0 if validation is None else len(validation.y),
         "rows_left_out": examples.n_left_out,
@@ -287,34 +324,45 @@ def _summary(ensemble: Ensemble, examples: Examples, validation: Examples | None
         "rounds": sum(output["rounds"] for output in info["outputs"]),
         "stop": sorted({output["stop"] for output in info["outputs"]}),
         "voters": len(ensemble.feature),
-        "risk": risk,
-        "error": error,
-        "validation_risk": None,
-        "validation_error": None,
+        **_figures(ensemble, examples),
         "fit_seconds": info["seconds"],
     }
-    if validation is not None:
-        summary["validation_risk"], summary["validation_error"] = _figures(ensemble, validation)
+    known = {} if validation is None else _figures(ensemble, validation)
+    summary |= {f"validation_{name}": known.get(name) for name in FIGURES if name in summary}
     if "cross_validation" in info:
         summary["cross_validation"] = info["cross_validation"]
     return summary
 
 
-def _figures(ensemble: Ensemble, examples: Examples) -> tuple[float, float]:
-    """Quadratic risk, the mean over outputs, and error: share of wrong labels, or root mean square."""
-    squares, wrong = np.empty(len(examples.y)), np.empty(len(examples.y))
-    for X, rows in examples.blocks():
-        scores = ensemble.score_matrix(ensemble.matrix_of(X))
-        y = examples.y[rows]
-        if ensemble.classes is None:
-            squares[rows] = (y - scores) ** 2
-        else:
-            wanted = ensemble.classes[1:] if scores.ndim == 1 else ensemble.classes
-            targets = np.where(y[:, None] == wanted, 1.0, -1.0)
-            squares[rows] = ((targets - scores.reshape(targets.shape)) ** 2).mean(axis=1)
-            wrong[rows] = ensemble.labels_of(scores) != y
-    risk = float(np.average(squares, weights=examples.weight))
-    return risk, float(np.sqrt(risk) if ensemble.classes is None else np.average(wrong, weights=examples.weight))
+def _figures(ensemble: Ensemble, examples: Examples) -> dict[str, float]:
+    """How good a model is on some rows."""
+    blocks = [
+        (rows, _predicted(ensemble, ensemble.score_matrix(ensemble.matrix_of(X)))) for X, rows in examples.blocks()
+    ]
+    found = np.empty((len(examples.y), *blocks[0][1].shape[1:]))
+    for rows, values in blocks:
+        found[rows] = values
+    return _figures_of(ensemble, found, examples.y, examples.weight)
+
+
+def _predicted(ensemble: Ensemble, scores: np.ndarray) -> np.ndarray:
+    """Probabilities of all classes, or predictions of the target."""
+    return ensemble.predictions_of(scores) if ensemble.classes is None else ensemble.probabilities_of(scores)
+
+
+def _figures_of(ensemble: Ensemble, found: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> dict[str, float]:
+    """Error (share of wrong labels) and log-loss of probabilities; root mean square and r2 of predictions."""
+    if ensemble.classes is None:
+        square = float(np.average((y - found) ** 2, weights=weight))
+        spread = float(np.average((y - np.average(y, weights=weight)) ** 2, weights=weight))
+        return {"error": float(np.sqrt(square)), "r2": 1.0 - square / spread if spread > 0 else 0.0}
+    own = found[np.arange(len(y)), np.searchsorted(ensemble.classes, y)]
+    wrong = ensemble.classes[found.argmax(axis=1)] != y
+    log_loss = -np.log(np.maximum(own, LEAST_PROBABILITY))
+    return {
+        "error": float(np.average(wrong, weights=weight)),
+        "log_loss": float(np.average(log_loss, weights=weight)),
+    }
 
 
 def _in_words(summary: dict[str, Any], classes: list[Any] | None, path: str) -> str:
@@ -329,8 +377,9 @@ def _in_words(summary: dict[str, Any], classes: list[Any] | None, path: str) -> 
         "classes": None if classes is None else f"{len(classes)}: {listed(classes, 10)}",
         "rounds": f"{summary['rounds']} ({', '.join(summary['stop'])})",
         "voters": summary["voters"],
-        "risk": both("risk"),
         "error": both("error") + (" (root mean square)" if classes is None else ""),
+        "log-loss": None if classes is None else both("log_loss"),
+        "r2": both("r2") if classes is None else None,
         "time": f"{summary['seconds']:.1f} s, {summary['fit_seconds']:.1f} s of them for the fit",
         "model": path,
     }

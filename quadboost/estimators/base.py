@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,12 +23,12 @@ from ..common.checks import at_least, functions, one_of, positive
 from ..common.progress import news_of, steps_of
 from ..common.threads import resolve_threads
 from ..data.tables import listed
-from ..fitting.calibration import calibrate
+from ..fitting.calibration import calibrate, calibrate_at_once
 from ..fitting.losses import coded, train_under_loss
-from ..fitting.passes import Passes
 from ..fitting.problem import Problem, Reading, Rows
 from ..fitting.training import Measured, Options, Trained, Warm, train
 from ..model.ensemble import Ensemble
+from .watching import Judge, Model, Watch, best_stage
 
 if TYPE_CHECKING:
     from typing_extensions import Self  # in typing from Python 3.11 on
@@ -244,7 +244,7 @@ class QuadBoost(BaseEstimator):
 
     def _fit(
         self, problem: Problem, validation: Rows | None, options: Options, start: float,
-        measured: Measured | None = None,
+        measured: Measured | None = None, eval_metric: Any = None,
     ) -> Trained:  # fmt: skip
         """Train, and set what a fit leaves behind.
 
@@ -264,10 +264,22 @@ class QuadBoost(BaseEstimator):
             held_out = Measured.of(problem, validation, options, measured.voters)
         if warm is not None and warm.voters != measured.voters.fingerprint:
             raise ValueError("warm_start goes on from a fit to other rows; give the same data, or set warm_start=False")
-        trained = self._train(problem, measured, held_out, options, None if warm is None else warm.outputs)
-        calibration = None
-        if getattr(self, "calibration", None) == "auto" and options.loss == "squared":
-            calibration = calibrate(problem, measured, options, trained)
+        is_calibrated = getattr(self, "calibration", None) == "auto" and options.loss == "squared"
+
+        link = coded(problem, measured, options)[1].link if options.loss != "squared" else None
+
+        def model(runs: Sequence[Boosted]) -> Ensemble:
+            """The model that runs would be."""
+            calibration = calibrate_at_once(measured, options, runs) if is_calibrated else None
+            return problem.ensemble(measured.voters, runs, loss=options.loss, link=link, calibration=calibration)
+
+        judge = None
+        if eval_metric is not None:
+            if validation is None:
+                raise ValueError("eval_metric is for validation rows; give X_val and y_val, or validation_fraction")
+            judge = Judge(eval_metric, problem, validation)
+        trained = self._train(problem, measured, held_out, options, warm, judge, model)
+        calibration = calibrate(problem, measured, options, trained) if is_calibrated else None
         info = {
             "quadboost": __version__,
             "estimator": type(self).__name__,
@@ -294,21 +306,24 @@ class QuadBoost(BaseEstimator):
         return trained
 
     def _train(
-        self, problem: Problem, measured: Measured, held_out: Measured | None, options: Options,
-        warm: list[Warm] | None,
+        self, problem: Problem, measured: Measured, held_out: Measured | None, options: Options, warm: _Warm | None,
+        judge: Judge | None, model: Model,
     ) -> Trained:  # fmt: skip
         schedule, n_outputs = options.schedule, measured.rows.y.shape[1]
         with (
             steps_of(self.verbose if options.follows_path else 0, None, "strength") as tell,
             news_of(self.verbose, self.callbacks or (), schedule.max_rounds, n_outputs) as callback,
         ):
-            options = replace(options, schedule=replace(schedule, callback=callback))
+            patience = schedule.patience if judge is None else schedule.max_rounds
+            options = replace(options, schedule=replace(schedule, callback=callback, patience=patience))
             if options.loss == "squared":
                 validation = None if held_out is None else held_out.moments
-                return train(problem, measured, options, validation=validation, warm=warm, tell=tell)
-            watch = _Watch(problem, measured, held_out, options, callback)
-            trained = train_under_loss(problem, measured, options, watch=watch, tell=tell)
-            return watch.best_of(trained)
+                outputs = None if warm is None else warm.outputs
+                trained = train(problem, measured, options, validation=validation, warm=outputs, tell=tell)
+                return trained if judge is None else best_stage(trained, judge, model, schedule.patience)
+            options = replace(options, schedule=replace(options.schedule, patience=schedule.patience))
+            watch = Watch(problem, held_out, options, callback, judge, model)
+            return watch.best_of(train_under_loss(problem, measured, options, watch=watch, tell=tell))
 
     def _take_over(self, ensemble: Ensemble) -> None:
         """Set what every fitted estimator has."""
@@ -411,48 +426,6 @@ class QuadBoost(BaseEstimator):
         if not paths:
             raise ValueError("there is no path to draw; fit with penalty='l1', mode='corrective' and reg_lambda='auto'")
         return plot_strengths(paths, ax)
-
-
-class _Watch:
-    """Follows the passes of a fit: tells the callbacks, and stops early on the loss of validation rows."""
-
-    def __init__(
-        self, problem: Problem, measured: Measured, held_out: Measured | None, options: Options, callback: Any
-    ) -> None:
-        self.callback, self.patience = callback, options.schedule.patience
-        self.rows = None if held_out is None else coded(problem, held_out, options, suffix="_val")[0]
-        self.values: list[float] = []
-        self.n_passes = 0
-
-    def __call__(self, passes: Passes) -> str:
-        """Why to stop; empty: go on."""
-        self.n_passes += 1
-        value = None
-        if self.rows is not None:
-            stage, loss = passes.stage, passes.loss.sharpest()
-            value = self.rows.stage(stage.weight, stage.intercept, loss, []).loss
-            self.values.append(value)
-        if self.callback is not None and self.callback(self.n_passes, passes.stage.loss, value):
-            return "callback"
-        is_late = bool(self.values) and self.n_passes - int(np.argmin(self.values)) > self.patience
-        return "patience" if is_late else ""
-
-    def best_of(self, trained: Trained) -> Trained:
-        """The model after the best pass on the validation rows."""
-        if not self.values or trained.stages is None:
-            return trained
-        best = int(np.argmin(self.values))
-        weight, intercept = trained.stages[best]
-        boosted = [
-            replace(
-                own,
-                weight=weight[:, output].copy(),
-                intercept=float(intercept[output]),
-                history=own.history | {"validation_loss": np.array(self.values)},
-            )
-            for output, own in enumerate(trained.boosted)
-        ]
-        return replace(trained, boosted=boosted, stages=trained.stages[: best + 1])
 
 
 def _history(result: Boosted, trained: Trained) -> dict[str, np.ndarray]:

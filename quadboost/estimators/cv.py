@@ -21,12 +21,14 @@ from ..boosting.result import Boosted
 from ..choosing.folds import Fold, Folds, Split
 from ..choosing.losses import cross_validate_loss, strengths_of_loss
 from ..choosing.plots import plot_surface
-from ..choosing.search import Candidate, Judge, Table, check_strengths, cross_validate, strengths_of
+from ..choosing.search import Candidate, Judge, Table, check_strengths, cross_validate
 from ..common.checks import at_least, one_of
 from ..common.progress import steps_of
 from ..data.examples import labels_of, real_targets
+from ..fitting.calibration import calibrate_at_once
 from ..fitting.problem import Problem
 from ..fitting.training import Measured, Options
+from ..model.ensemble import Ensemble
 from ..moments.moments import DEFAULT_CACHE_BYTES
 from .base import QuadBoost
 from .plain import QuadBoostClassifier, QuadBoostRegressor
@@ -146,8 +148,6 @@ class _Search(QuadBoost):
         strengths = self._strengths()
 
         def values(name: str) -> np.ndarray:
-            if options.loss == "squared":
-                return strengths_of(name, strengths[name], measured.moments, self.fit_intercept)
             return strengths_of_loss(name, strengths[name], problem, measured, options)
 
         return [
@@ -202,7 +202,7 @@ class _Search(QuadBoost):
         folds = Folds(problem, splits, options, thresholds_per_fold=self.thresholds_per_fold)
         measured = Measured(problem.rows, folds.voters, folds.codes, folds.all_rows)
         candidates = self._candidates(problem, measured, options)
-        judge = self._judge(problem, y, options.loss)
+        judge = self._judge(problem, y, options)
         with steps_of(self.verbose, len(candidates) * len(splits), "run") as tell:
             if options.loss == "squared":
                 table = cross_validate(folds, candidates, self._rounds(), judge, tell)
@@ -216,15 +216,22 @@ class _Search(QuadBoost):
         self.best_params_ = _parameters(candidates[table.candidate[row]], int(table.rounds[row]))
         self._refit(problem, measured, start)
 
-    def _judge(self, problem: Problem, y: np.ndarray, loss: str) -> Judge | None:
+    def _judge(self, problem: Problem, y: np.ndarray, options: Options) -> Judge | None:
         if self.scoring == "risk":
             return None
         rows, kept = problem.rows, problem.given.kept
+        loss = options.loss
         link = None if loss == "squared" else make_loss(loss, rows.y, None, np.ones(1)).link
+        is_calibrated = loss == "squared" and getattr(self, "calibration", None) == "auto"
+
+        def model(fold: Fold, runs: Sequence[Boosted]) -> Ensemble:
+            calibration = calibrate_at_once(fold.measured, options, runs) if is_calibrated else None
+            return problem.ensemble(fold.voters, runs, loss=loss, link=link, calibration=calibration)
+
         if self.scoring == "error":
 
             def error(fold: Fold, runs: Sequence[Boosted]) -> float:
-                found = problem.ensemble(fold.voters, runs, loss=loss, link=link)
+                found = model(fold, runs)
                 wrong = found.labels_of(found.score_matrix(rows.X[fold.rows], n_jobs=1)) != problem.given.y[fold.rows]
                 return float(np.average(wrong, weights=None if rows.weight is None else rows.weight[fold.rows]))
 
@@ -235,7 +242,7 @@ class _Search(QuadBoost):
         weight = problem.given.all_weights() if _takes_weights(scorer) else None
 
         def score(fold: Fold, runs: Sequence[Boosted]) -> float:
-            estimator = self._plain.from_ensemble(problem.ensemble(fold.voters, runs, loss=loss, link=link), n_jobs=1)
+            estimator = self._plain.from_ensemble(model(fold, runs), n_jobs=1)
             own = original[fold.rows]
             weighted = {} if weight is None else {"sample_weight": weight[own]}
             return float(scorer(estimator, _safe_indexing(problem.given.X, own), y[own], **weighted))

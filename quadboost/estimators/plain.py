@@ -54,7 +54,7 @@ class QuadBoostClassifier(ClassifierMixin, QuadBoost):
 
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, X_val: Any = None, y_val: Any = None, *,
-        sample_weight_val: Any = None,
+        sample_weight_val: Any = None, eval_metric: Any = None,
     ) -> Self:  # fmt: skip
         """Learn an ensemble.
 
@@ -66,14 +66,17 @@ class QuadBoostClassifier(ClassifierMixin, QuadBoost):
             Labels.
         sample_weight : array of shape (m,), optional
         X_val, y_val, sample_weight_val : optional
-            Rows on which to choose the number of rounds.
+            Rows on which to choose the number of rounds, or of passes.
+        eval_metric : {"error", "log_loss", "roc_auc"} or callable(y, predictions), optional
+            What to choose by there, in place of the loss. A function is given labels and probabilities (of the second
+            of two classes, else of every class), and returns a number of which less is better.
         """
         start, options = time.monotonic(), self._options()
         problem = Problem.of_labels(X, y, sample_weight, self._reading, self.class_weight)
         validation = None
         if has_validation(X_val, y_val, sample_weight_val):
             validation = problem.more_rows(X_val, y_val, sample_weight_val, "_val", self._reading)
-        self._warn_if_short(self._fit(problem, validation, options, start))
+        self._warn_if_short(self._fit(problem, validation, options, start, eval_metric=eval_metric))
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -142,7 +145,7 @@ class QuadBoostRegressor(RegressorMixin, QuadBoost):
 
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, X_val: Any = None, y_val: Any = None, *,
-        sample_weight_val: Any = None,
+        sample_weight_val: Any = None, eval_metric: Any = None,
     ) -> Self:  # fmt: skip
         """Learn an ensemble.
 
@@ -153,7 +156,9 @@ class QuadBoostRegressor(RegressorMixin, QuadBoost):
         y : array of shape (m,) or (m, n_outputs)
         sample_weight : array of shape (m,), optional
         X_val, y_val, sample_weight_val : optional
-            Rows on which to choose the number of rounds.
+            Rows on which to choose the number of rounds, or of passes.
+        eval_metric : {"rmse", "mae", "r2"} or callable(y, predictions), optional
+            What to choose by there, in place of the loss; of what a function returns less is better.
         """
         start, options = time.monotonic(), self._options()
         if self.reg_lambda == "theory":
@@ -162,7 +167,7 @@ class QuadBoostRegressor(RegressorMixin, QuadBoost):
         validation = None
         if has_validation(X_val, y_val, sample_weight_val):
             validation = problem.more_rows(X_val, y_val, sample_weight_val, "_val", self._reading)
-        self._warn_if_short(self._fit(problem, validation, options, start))
+        self._warn_if_short(self._fit(problem, validation, options, start, eval_metric=eval_metric))
         return self
 
     def predict(self, X: Any) -> np.ndarray:

@@ -8,13 +8,15 @@ where voters are active or not; elsewhere (l2, linf, forward) small tables are d
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from .._core import solve
-from ..data.exact import Extent
-from .problem import Problem
+from ..boosting.result import Boosted
+from ..data.exact import Extent, effective_count
+from .problem import Problem, Rows
 from .training import Measured, Options, Trained, train
 
 MOST_ROWS_FOR_FOLDS = 20_000  # beyond, training rows say the same
@@ -31,17 +33,28 @@ def calibrate(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Intercept and slope of the link for each score of a classifier."""
     rows = measured.rows
-    weight = np.column_stack([result.weight for result in trained.boosted])
-    intercept = np.array([result.intercept for result in trained.boosted])
-    scores = measured.voters.scores(measured.codes, weight, intercept, measured.n_threads)
-    if options.mode == "corrective" and options.penalty in ("l1", None):
-        scores = left_out(scores, rows.y, np.count_nonzero(weight, axis=0), rows.n_examples)
-        return fit_link(scores, rows.y, rows.weight)
-    if len(rows.y) <= MOST_ROWS_FOR_FOLDS:
+    if not _counts_voters(options) and len(rows.y) <= MOST_ROWS_FOR_FOLDS:
         known, found = _scores_of_folds(problem, measured, options, trained)
         if (rows.y[known].max(axis=0, initial=-1.0) > rows.y[known].min(axis=0, initial=1.0)).all():
-            return fit_link(found[known], rows.y[known], None if rows.weight is None else rows.weight[known])
-    return fit_link(scores, rows.y, rows.weight)
+            return fit_link(found[known], rows.take(known))
+    return calibrate_at_once(measured, options, trained.boosted)
+
+
+def calibrate_at_once(
+    measured: Measured, options: Options, boosted: Sequence[Boosted]
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same by the scores of the training rows alone."""
+    weight = np.column_stack([result.weight for result in boosted])
+    intercept = np.array([result.intercept for result in boosted])
+    scores, rows = measured.voters.scores(measured.codes, weight, intercept, measured.n_threads), measured.rows
+    if _counts_voters(options):
+        scores = left_out(scores, rows.y, np.count_nonzero(weight, axis=0), rows.n_examples)
+    return fit_link(scores, rows)
+
+
+def _counts_voters(options: Options) -> bool:
+    """Whether the number of active voters tells how well a model knows its training rows."""
+    return options.mode == "corrective" and options.penalty in ("l1", None)
 
 
 def _scores_of_folds(
@@ -79,17 +92,22 @@ def left_out(scores: np.ndarray, y: np.ndarray, n_active: np.ndarray, n_examples
     return (scores - leverage * y) / (1.0 - leverage)
 
 
-def fit_link(scores: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """Intercept a and slope b of the log-odds a + b F for each column of scores; y is -1 and +1.
+def fit_link(scores: np.ndarray, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+    """Intercept a and slope b of the log-odds a + b F for each column of scores of rows with labels -1 and +1.
 
-    Of several columns the probabilities are the softmax: a for each, and one b for all.
+    Of several columns the probabilities are the softmax: a for each, and one b for all. As Platt has it, each class
+    counts as one example more than it has: no odds are infinite.
     """
-    weight = np.ones(len(y)) if weight is None else Extent.of(len(y), weight).round(weight)
+    m, is_own = len(scores), rows.y > 0
+    weight = np.ones(m) if rows.weight is None else Extent.of(m, rows.weight).round(rows.weight)
+    repeats = np.ones(m) if rows.repeats is None else rows.repeats
     if scores.shape[1] == 1:
-        centre, mass = _histogram(scores[:, 0], y[:, 0] > 0, weight)
-        a, b = _two_classes(centre, mass)
+        centre, mass = _histogram(scores[:, 0], is_own[:, 0], weight)
+        counts = np.array([effective_count(repeats[is_own[:, 0] == kind]) for kind in (False, True)])
+        a, b = _two_classes(centre, mass, 1.0 / (counts + 2.0))
         return np.array([a]), np.array([b])
-    return _several_classes(scores, y > 0, weight)
+    counts = np.array([effective_count(repeats[own]) for own in is_own.T])
+    return _several_classes(scores, is_own, weight, 1.0 / (counts + 2.0))
 
 
 def _histogram(scores: np.ndarray, is_second: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -102,15 +120,15 @@ def _histogram(scores: np.ndarray, is_second: np.ndarray, weight: np.ndarray) ->
     return (low + width * (np.arange(CELLS) + 0.5))[used], mass[:, used]
 
 
-def _two_classes(score: np.ndarray, mass: np.ndarray) -> tuple[float, float]:
-    """Newton's method. As Platt has it, each class counts as one example more than it has: no odds are infinite."""
+def _two_classes(score: np.ndarray, mass: np.ndarray, doubt: np.ndarray) -> tuple[float, float]:
+    """Newton's method; `doubt` is the share of each class that is taken for the other."""
     total = mass.sum(axis=0)
-    n_first, n_second = mass.sum(axis=1)
-    target = (mass[1] * (n_second + 1.0) / (n_second + 2.0) + mass[0] / (n_first + 2.0)) / total
+    target = (mass[1] * (1.0 - doubt[1]) + mass[0] * doubt[0]) / total
     centre = float((total * score).sum() / total.sum())
     spread = float(np.sqrt((total * (score - centre) ** 2).sum() / total.sum())) or 1.0
     x = (score - centre) / spread
-    own = np.array([np.log((n_second + 1.0) / (n_first + 1.0)), 1.0])
+    share = float((total * target).sum() / total.sum())
+    own = np.array([np.log(share) - np.log1p(-share), 1.0])
 
     def loss(own: np.ndarray) -> float:
         odds = own[0] + own[1] * x
@@ -123,25 +141,27 @@ def _two_classes(score: np.ndarray, mass: np.ndarray) -> tuple[float, float]:
         gradient = np.array([slope.sum(), (slope * x).sum()])
         hessian = np.array([[curve.sum(), (curve * x).sum()], [(curve * x).sum(), (curve * x * x).sum()]])
         step = _solved(hessian, gradient)
-        share = 1.0
-        while loss(own - share * step) > loss(own) and share > NEAR:
-            share /= 2.0
-        own = own - share * step
-        if np.abs(share * step).max() < NEAR * (1.0 + np.abs(own).max()):
+        part, before = 1.0, loss(own)
+        while loss(own - part * step) > before and part > NEAR:
+            part /= 2.0
+        own = own - part * step
+        if np.abs(part * step).max() < NEAR * (1.0 + np.abs(own).max()):
             break
     slope_there = float(np.clip(own[1], 1.0 / STEEPEST, STEEPEST)) / spread  # the order of rows stays as it is
     return float(own[0]) - slope_there * centre, slope_there
 
 
-def _several_classes(scores: np.ndarray, is_own: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _several_classes(
+    scores: np.ndarray, is_own: np.ndarray, weight: np.ndarray, doubt: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Newton's method over one intercept for each class and a common slope, on whole-number sums of the rows."""
     n_classes, total = scores.shape[1], float(weight.sum())
-    per_class = (is_own * weight[:, None]).sum(axis=0)
-    share_of = np.where(is_own, (per_class + 1.0) / (per_class + 2.0), 1.0 / (total - per_class + 2.0))
-    target = share_of / share_of.sum(axis=1, keepdims=True)
+    target = np.where(is_own, 1.0 - doubt, doubt / (n_classes - 1.0))
+    target /= target.sum(axis=1, keepdims=True)
+    per_class = np.array([weight[own].sum() for own in is_own.T])
     spread = float(np.abs(scores).max()) or 1.0
     x = scores / spread
-    own = np.append(np.log((per_class + 1.0) / (total + n_classes)), 1.0)
+    own = np.append(np.log(per_class / total), 1.0)
     extent = Extent.of(len(x), weight)
 
     def exact(values: np.ndarray, largest: float) -> float:

@@ -9,8 +9,6 @@ import numpy as np
 
 from ..boosting.losses import Loss, make_loss
 from ..boosting.penalties import L1, Penalty, auto_lambda, make_penalty
-from ..boosting.records import Trace
-from ..boosting.result import Boosted
 from ..boosting.rounds import open_run
 from ..boosting.strength import Strengths, strengths_by_gcv
 from ..data.exact import exact_mean
@@ -63,18 +61,13 @@ def train_under_loss(
         begin = first
     schedule = replace(options.schedule, callback=None)
     passes, why = minimise(rows, loss, penalties, schedule, begin, see)
-    violation, stage = passes.violation(), passes.stage
+    found = {name: np.array(values) for name, values in history.items()}
+    violation = passes.violation()
     boosted = [
-        Boosted(
-            weight=stage.weight[:, output].copy(), intercept=float(stage.intercept[output]),
-            edge=np.full(len(stage.weight), np.nan), risk=stage.loss, objective=stage.objective,
-            first_risk=first.loss, dual_gap=np.nan, violation=violation, n_rounds=int(passes.n_rounds[output]),
-            history={name: np.array(values) for name, values in history.items()}, stop_reason=why,
-            trace=Trace(np.empty(0, np.int64), np.empty(0), [], float(stage.intercept[output]), {}), progress=None,
-        )
-        for output in range(len(penalties))
-    ]  # fmt: skip
-    importance = importance_of(measured.voters, measured.moments, stage.weight)
+        replace(own, first_risk=first.loss, violation=violation, history=found, stop_reason=why)
+        for own in passes.boosted()
+    ]
+    importance = importance_of(measured.voters, measured.moments, passes.stage.weight)
     return Trained(measured.voters, boosted, strengths, importance, loss.link, stages)
 
 

@@ -15,6 +15,8 @@ import numpy as np
 
 from ..boosting.losses import Loss
 from ..boosting.penalties import Penalty
+from ..boosting.records import Trace
+from ..boosting.result import Boosted
 from ..boosting.rounds import Mark, Run, open_run
 from ..boosting.schedule import Schedule
 from ..common.threads import threads_for
@@ -140,6 +142,20 @@ class Passes:
             weight[:, output], intercept[output] = result.weight, result.intercept
             self.n_rounds[output] += result.n_rounds
         return self.rows.stage(weight, intercept, self.loss, self.penalties)
+
+    def boosted(self) -> list[Boosted]:
+        """Where the passes stand, one output after the other; how they came there is not told."""
+        stage = self.stage
+        return [
+            Boosted(
+                weight=np.ascontiguousarray(stage.weight[:, output]), intercept=float(stage.intercept[output]),
+                edge=np.full(len(stage.weight), np.nan), risk=stage.loss, objective=stage.objective,
+                first_risk=self.first_objective, dual_gap=np.nan, violation=np.nan,
+                n_rounds=int(self.n_rounds[output]), history={}, stop_reason="",
+                trace=Trace(np.empty(0, np.int64), np.empty(0), [], float(stage.intercept[output]), {}), progress=None,
+            )
+            for output in range(len(self.penalties))
+        ]  # fmt: skip
 
     def violation(self) -> float:
         """The largest distance of an edge from what the conditions of optimality want it to be."""

@@ -110,7 +110,7 @@ class Ensemble:
         self.kind = np.zeros(len(self.feature), np.uint8) if kind is None else np.array(kind, np.uint8, order="C")
         self.classes = None if classes is None else np.array(classes)
         self.loss = loss
-        self.link = default_link(self._n_classes) if link is None else link
+        self.link = default_link(classes is not None) if link is None else link
         self.slope = self._slope_of(slope)
         self.info = copy.deepcopy(dict(info or {}))
         self._check(int(n_features), feature_names, categories or {})

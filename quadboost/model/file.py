@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 
 from .._version import __version__
 from .hdf5 import Dataset, structure
-from .record import ModelFileError, ModelRecord, from_parts, to_parts
+from .record import METADATA_KEYS, ModelFileError, ModelRecord, from_parts, to_parts
 from .whole_file import whole_files
 
 __all__ = ["ModelFileError", "ModelRecord", "read_model", "write_model"]
 
-FORMAT = 1
+FORMAT = 2  # that is written; those before are read too
 MAX_FILE_BYTES = 4 * 2**30
 MAX_METADATA_BYTES = 64 * 2**20
 
@@ -99,29 +99,30 @@ def read_model(path: str | os.PathLike[str], expected_sha256: str | None = None)
         raise ModelFileError(f"cannot load {path}: {error}") from None
 
 
-def _layout(n_voters: int, n_outputs: int, n_metadata: int) -> list[Dataset]:
+def _layout(file_format: int, n_voters: int, n_outputs: int, n_metadata: int) -> list[Dataset]:
     """The datasets in the order of the file: the widest numbers first, so all are aligned without gaps."""
     return [
         Dataset("threshold", "<f8", (n_voters,)),
         Dataset("weight", "<f8", (n_voters, n_outputs)),
         Dataset("intercept", "<f8", (n_outputs,)),
+        *([Dataset("slope", "<f8", (n_outputs,))] if file_format > 1 else []),
         Dataset("feature", "<i4", (n_voters,)),
         Dataset("kind", "|u1", (n_voters,)),
         Dataset("metadata", "|u1", (n_metadata,)),
     ]
 
 
-def _pack(arrays: Mapping[str, NDArray[Any]], metadata: bytes, version: str) -> bytes:
+def _pack(arrays: Mapping[str, NDArray[Any]], metadata: bytes, version: str, file_format: int = FORMAT) -> bytes:
     sizes = (*arrays["weight"].shape, len(metadata))
-    layout = _layout(*sizes)
+    layout = _layout(file_format, *sizes)
     numbers = [arrays[dataset.name].tobytes() for dataset in layout[:-1]]
     body = b"".join([structure(layout, _USERBLOCK), *numbers, metadata])
-    head = _HEAD.pack(_MAGIC, FORMAT, len(body), b"", version.encode("ascii", "replace"), *sizes)
+    head = _HEAD.pack(_MAGIC, file_format, len(body), b"", version.encode("ascii", "replace"), *sizes)
     return _signed(head.ljust(_USERBLOCK, b"\0") + body)
 
 
-def _unpack(data: bytes) -> tuple[dict[str, NDArray[Any]], bytes]:
-    """The arrays and the metadata, when every other byte of the file is known to be right."""
+def _unpack(data: bytes) -> tuple[dict[str, NDArray[Any]], bytes, int]:
+    """The arrays, the metadata and the format, when every other byte of the file is known to be right."""
     _check_magic(data)
     _, file_format, n_body, digest, version, *sizes = _HEAD.unpack_from(data)
     if len(data) != _USERBLOCK + n_body:
@@ -130,15 +131,15 @@ def _unpack(data: bytes) -> tuple[dict[str, NDArray[Any]], bytes]:
         raise ModelFileError(f"it has {len(data)} bytes, at most {MAX_FILE_BYTES} are read")
     if _digest(data) != digest:
         raise ModelFileError("it is damaged: its content is not what its SHA-256 was taken of")
-    if file_format != FORMAT:
+    if file_format not in METADATA_KEYS:
         writer = version.rstrip(b"\0").decode("ascii", "replace")
         raise ModelFileError(
             f"it has format {file_format} and was written by quadboost {writer!r}; this version reads format "
-            f"{FORMAT}: use that version, or a newer one"
+            f"{FORMAT} and older ones: use that version, or a newer one"
         )
     if sizes[2] > MAX_METADATA_BYTES:
         raise ModelFileError(f"it has {sizes[2]} bytes of metadata, at most {MAX_METADATA_BYTES} are read")
-    layout = _layout(*sizes)
+    layout = _layout(file_format, *sizes)
     start = len(data) - sum(dataset.n_bytes for dataset in layout)
     if start < _USERBLOCK:
         raise ModelFileError(f"it is too short for {sizes} voters, outputs and bytes of metadata")
@@ -149,7 +150,7 @@ def _unpack(data: bytes) -> tuple[dict[str, NDArray[Any]], bytes]:
         stored = np.frombuffer(data, dataset.dtype, dataset.n_bytes // int(dataset.dtype[2:]), start)
         arrays[dataset.name] = stored.astype(stored.dtype.newbyteorder("=")).reshape(dataset.shape)
         start += dataset.n_bytes
-    return arrays, data[start:]
+    return arrays, data[start:], file_format
 
 
 def _digest(data: bytes) -> bytes:

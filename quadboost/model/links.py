@@ -109,9 +109,9 @@ LOSSES: dict[str, tuple[str, ...]] = {  # and the links that each can have
 }
 
 
-def default_link(n_classes: int) -> str:
-    """What models had before links had names; 0 classes: a model of targets."""
-    return "clipped" if n_classes else "identity"
+def default_link(for_labels: bool) -> str:
+    """What models had before links had names."""
+    return "clipped" if for_labels else "identity"
 
 
 def check_link(loss: Any, link: Any, slope: np.ndarray, n_classes: int) -> None:

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..data.schema import INTEGERS
 from ..voters.checking import check_voters
+from .links import check_link, default_link
 
 MAX_INFO_DEPTH = 32
 # A small file must not take much memory: a parsed item of JSON takes up to 300 bytes, and every label in an array of
@@ -20,7 +21,8 @@ MAX_INFO_DEPTH = 32
 MAX_ITEMS = 2**21
 MAX_LABEL_BYTES = 2**24
 
-_METADATA_KEYS = {"n_features", "one_output", "classes", "feature_names", "categories", "info"}
+_KEYS_1 = {"n_features", "one_output", "classes", "feature_names", "categories", "info"}
+METADATA_KEYS = {1: _KEYS_1, 2: _KEYS_1 | {"loss", "link"}}  # by format
 _LABEL_TYPES: dict[str, type] = {  # by dtype of the labels: the type that a label has in JSON
     "bool": bool,
     **dict.fromkeys(("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"), int),
@@ -46,6 +48,9 @@ class ModelRecord:
     classes: NDArray[Any] | None = None
     feature_names: tuple[str, ...] | None = None
     categories: dict[int, list[list[Any]]] = field(default_factory=dict)
+    loss: str = "squared"
+    link: str | None = None
+    slope: float | NDArray[np.float64] = 1.0
     info: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -60,18 +65,22 @@ Arrays = dict[str, NDArray[Any]]
 
 
 def to_parts(record: ModelRecord) -> tuple[Arrays, bytes]:
-    """The arrays, weight always 2-d and intercept 1-d, and the metadata. Values are not checked."""
+    """The arrays, weight always 2-d, intercept and slope 1-d, and the metadata. Values are not checked."""
     weight = np.asarray(record.weight)
     one_output = weight.ndim == 1
+    slope = np.asarray(record.slope)
+    if slope.ndim == 0:
+        slope = np.full(np.atleast_1d(record.intercept).shape, slope)
     arrays = {
         "threshold": _as_array("threshold", record.threshold, "<f8", 1),
         "weight": _as_array("weight", weight[:, None] if one_output else weight, "<f8", 2),
         "intercept": _as_array("intercept", np.atleast_1d(record.intercept), "<f8", 1),
+        "slope": _as_array("slope", slope, "<f8", 1),
         "feature": _as_array("feature", record.feature, "<i4", 1),
         "kind": _as_array("kind", record.kind, "|u1", 1),
     }
     for name, array in arrays.items():
-        if len(array) != arrays["weight"].shape[1 if name == "intercept" else 0]:
+        if len(array) != arrays["weight"].shape[1 if name in ("intercept", "slope") else 0]:
             raise ModelFileError(f"{name} has {len(array)} values, but weight has the shape {weight.shape}")
     metadata = {
         "n_features": record.n_features,
@@ -79,6 +88,8 @@ def to_parts(record: ModelRecord) -> tuple[Arrays, bytes]:
         "classes": None if record.classes is None else _plain_classes(np.asarray(record.classes)),
         "feature_names": record.feature_names,
         "categories": {str(feature): levels for feature, levels in record.categories.items()},
+        "loss": record.loss,
+        "link": default_link(record.classes is not None) if record.link is None else record.link,
         "info": record.info,
     }
     try:
@@ -89,9 +100,12 @@ def to_parts(record: ModelRecord) -> tuple[Arrays, bytes]:
     return arrays, text.encode("ascii")
 
 
-def from_parts(arrays: Arrays, text: bytes) -> ModelRecord:
+def from_parts(arrays: Arrays, text: bytes, file_format: int) -> ModelRecord:
     """The record of arrays of the right dtypes and shapes and of metadata. Checks every value."""
-    metadata = _parse(text)
+    metadata = _parse(text, METADATA_KEYS[file_format])
+    if file_format == 1:  # had one loss, and one link each for targets and labels
+        metadata |= {"loss": "squared", "link": default_link(metadata["classes"] is not None)}
+        arrays = {**arrays, "slope": np.ones(len(arrays["intercept"]))}
     n_features, one_output = metadata["n_features"], metadata["one_output"]
     n_outputs = len(arrays["intercept"])
     if type(n_features) is not int or not 0 <= n_features < 2**31:
@@ -108,8 +122,10 @@ def from_parts(arrays: Arrays, text: bytes) -> ModelRecord:
         raise ModelFileError(f"info is {info!r:.60}, not a dict")
     if wrong := _wrong_in(info, MAX_INFO_DEPTH):
         raise ModelFileError(f"info{wrong}")
+    voters = {name: values for name, values in arrays.items() if name != "slope"}
     try:
-        check_voters(**arrays, n_features=n_features, categories=categories)
+        check_voters(**voters, n_features=n_features, categories=categories)
+        check_link(metadata["loss"], metadata["link"], arrays["slope"], 0 if classes is None else len(classes))
     except ValueError as error:
         raise ModelFileError(str(error)) from None
     return ModelRecord(
@@ -122,6 +138,9 @@ def from_parts(arrays: Arrays, text: bytes) -> ModelRecord:
         classes=classes,
         feature_names=feature_names,
         categories=categories,
+        loss=metadata["loss"],
+        link=metadata["link"],
+        slope=float(arrays["slope"][0]) if one_output else arrays["slope"],
         info=info,
     )
 
@@ -149,7 +168,7 @@ def _plain_classes(labels: NDArray[Any]) -> dict[str, Any]:
     return {"dtype": dtype, "values": labels.tolist()}
 
 
-def _parse(text: bytes) -> dict[str, Any]:
+def _parse(text: bytes, keys: set[str]) -> dict[str, Any]:
     def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) != len(pairs):
@@ -163,8 +182,8 @@ def _parse(text: bytes) -> dict[str, Any]:
         metadata = json.loads(text.decode("utf-8"), object_pairs_hook=distinct)
     except (ValueError, RecursionError) as error:
         raise ModelFileError(f"the metadata is not JSON as quadboost writes it: {error}") from None
-    if type(metadata) is not dict or metadata.keys() != _METADATA_KEYS:
-        raise ModelFileError(f"the metadata does not have just the keys {', '.join(sorted(_METADATA_KEYS))}")
+    if type(metadata) is not dict or metadata.keys() != keys:
+        raise ModelFileError(f"the metadata does not have just the keys {', '.join(sorted(keys))}")
     return metadata
 
 

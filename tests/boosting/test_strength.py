@@ -110,7 +110,7 @@ def test_the_run_then_stands_where_it_can_go_on():
     np.testing.assert_array_equal(state.trace.weights_at(state.n_rounds, moments.n_voters), state.weight)
 
 
-def test_what_is_chosen_predicts_as_well_as_what_cross_validation_chooses():
+def test_what_is_chosen_predicts_about_as_well_as_the_best_of_stronger_and_weaker():
     for seed in range(3):
         X, y = smooth_rows(2_000, noise=0.7, seed=seed)
         X_new, _ = smooth_rows(4_000, seed=seed + 100)

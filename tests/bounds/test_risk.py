@@ -409,3 +409,51 @@ def test_test_rows_are_checked_as_training_rows_are():
     ):
         with pytest.raises(ValueError, match=wrong):
             certify(model, X, y, X_test, y_test)
+
+
+# --- links and other losses ---------------------------------------------------------------------------------
+
+
+def folded(model, slope, **arguments):
+    """The model with a link of this slope folded in."""
+    return model.replace(
+        weight=slope * model.weight, intercept=slope * model.intercept, link="logit", slope=slope, **arguments
+    )
+
+
+@pytest.mark.parametrize("bound", [risk_bound, scale_free_bound])
+def test_a_link_folded_in_changes_no_bound(bound):
+    X, y = noisy_rows(400, 3)
+    model = voters_on_axes([0.5, 0.0, 0.25], 0.125)
+    known = bound(model, X, y, complexity=EXACTLY)
+    found = bound(folded(model, 4.0), X, y, complexity=EXACTLY)
+    assert found.scale == known.scale / 4.0
+    assert {**found.as_dict(), "scale": 0} == {**known.as_dict(), "scale": 0}
+
+
+def test_the_bound_of_a_calibrated_model_is_of_the_labels_that_it_gives():
+    X, y = noisy_rows(400, 3)
+    calibrated = folded(voters_on_axes([0.5, 0.0, 0.25]), 4.0).replace(intercept=1.5)
+    same = voters_on_axes([0.5, 0.0, 0.25], 1.5 / 4.0)
+    assert calibrated.predict(X).tolist() == same.predict(X).tolist()
+    assert risk_bound(calibrated, X, y, complexity=EXACTLY).total == risk_bound(same, X, y, complexity=EXACTLY).total
+
+
+@pytest.mark.parametrize("loss", ["quadratic", "clipped quadratic"])
+def test_theorem_1_with_the_quadratic_loss_refuses_a_model_of_another_loss(loss):
+    X, y = noisy_rows(400, 3)
+    model = folded(voters_on_axes([0.5, 0.0, 0.25]), 1.0, loss="logistic")
+    with pytest.raises(ValueError, match=f"fitted to the logistic loss, so its {loss} loss .* scale_free_bound"):
+        risk_bound(model, X, y, complexity=EXACTLY, loss=loss)
+
+
+def test_a_model_of_another_loss_has_the_bounds_of_its_sign():
+    X, y = noisy_rows(400, 3)
+    plain = voters_on_axes([0.5, 0.0, 0.25])
+    model = folded(plain, 1.0, loss="logistic")
+    assert risk_bound(model, X, y, complexity=EXACTLY, loss="ramp").total > 0
+    certificate = certify(model, X, y, X, y)
+    assert [bound.name for bound in certificate.bounds] == ["Scale-free L1 bound (ramp loss)"]
+    assert certificate.bounds == certify(plain, X, y).bounds[:1]
+    assert certificate.held_out == certify(plain, X, y, X, y).held_out
+    assert "Theorem 1" not in str(certificate)

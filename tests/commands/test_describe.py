@@ -38,3 +38,49 @@ def test_describe_believes_nothing(importances, run, tmp_path):
 def test_describe_a_model_of_nothing(run, tmp_path):
     quadboost.Ensemble([], [], np.array([]), 1.5, n_features=3).save(tmp_path / "m.h5")
     assert run("predict", "m.h5", "--describe").ok().startswith("m.h5: regression, 0 voters on 0 of 3 features\n")
+
+
+VOTER = ([0], [0.5])
+
+
+@pytest.mark.parametrize(
+    ("model", "lines"),
+    [
+        (
+            quadboost.Ensemble(*VOTER, [1.0], 0.0, n_features=1),
+            ["fitted to the squared loss; link identity: the prediction is the score"],
+        ),
+        (
+            quadboost.Ensemble(*VOTER, [1.0], 0.0, n_features=1, loss="poisson", link="log"),
+            ["fitted to the poisson loss; link log: the prediction is exp(score)"],
+        ),
+        (
+            quadboost.Ensemble(*VOTER, [1.0], 0.0, n_features=1, classes=[0, 1]),
+            [
+                "fitted to the squared loss; link clipped: probabilities are (1 + score) / 2 within [0, 1]; "
+                "of several classes, shares of max(0, 1 + score)"
+            ],
+        ),
+        (
+            quadboost.Ensemble(*VOTER, [1.0], 0.0, n_features=1, classes=[0, 1], link="logit", slope=2.5),
+            [
+                "fitted to the squared loss; link logit: the probability of the second class is 1 / (1 + exp(-score))",
+                "calibrated: its weights were multiplied by 2.5",
+            ],
+        ),
+        (
+            quadboost.Ensemble(
+                *VOTER, np.ones((1, 3)), np.zeros(3), n_features=1, classes=[0, 1, 2], link="softmax", slope=[1, 2, 3.5]
+            ),
+            [
+                "fitted to the squared loss; link softmax: probabilities are the softmax of the scores",
+                "calibrated: its weights were multiplied by 1, 2, 3.5",
+            ],
+        ),
+    ],
+    ids=lambda one: one.link if isinstance(one, quadboost.Ensemble) else "",
+)
+def test_describe_tells_loss_and_link(model, lines, run, tmp_path):
+    model.save(tmp_path / "m.h5")
+    out = run("predict", "m.h5", "--describe").ok().splitlines()
+    assert out[1 : out.index("")] == lines

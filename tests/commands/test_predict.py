@@ -226,3 +226,29 @@ def test_the_ending_of_a_name_decides_and_not_what_stands_before(run, tmp_path):
     (tmp_path / "dir.tsv").mkdir()
     run("predict", "m.h5", "t.csv", "--proba", "-o", "dir.tsv/out.csv").ok()
     assert "\t" not in (tmp_path / "dir.tsv" / "out.csv").read_text()
+
+
+def test_probabilities_and_targets_are_those_of_python_for_every_link(run, tmp_path):
+    frame = pd.DataFrame({"x": [0.0, 1.0, 2.0, np.nan]})
+    write_table(frame, tmp_path / "t.csv")
+    voters = {"feature": [0, 0], "threshold": [0.5, 1.5], "n_features": 1, "feature_names": ["x"]}
+    three = {"weight": [[0.3, 1.0, -2.0], [0.1, 0.7, 40.0]], "intercept": [0.1, 0.2, 0.3], "classes": [1, 2, 3]}
+    two = {"weight": [1.7, -300.0], "intercept": 0.1, "classes": ["a", "b"]}
+    for arguments in (
+        two,
+        {**two, "link": "logit", "slope": 3.0},
+        {**two, "loss": "logistic", "link": "logit"},
+        three,
+        {**three, "link": "softmax", "slope": [1.0, 2.0, 3.0]},
+        {"weight": [0.5, 0.25], "intercept": 0.1, "loss": "poisson", "link": "log"},
+        {"weight": [[0.5, 1.0], [0.25, 2.0]], "intercept": [0.1, 0.2], "link": "log"},
+    ):
+        ensemble = quadboost.Ensemble(**voters, **arguments)
+        ensemble.save("m.h5")
+        proba = [] if ensemble.classes is None else ["--proba"]
+        run("predict", "m.h5", "t.csv", *proba, "-o", "o.csv").ok()
+        written = pd.read_csv("o.csv", float_precision="round_trip")
+        labels = written.filter(like="prediction").to_numpy()
+        np.testing.assert_array_equal(labels, ensemble.predict(frame).reshape(labels.shape))
+        if proba:
+            np.testing.assert_array_equal(written.filter(like="probability"), ensemble.predict_proba(frame))

@@ -184,3 +184,15 @@ def test_what_a_search_saved_is_a_plain_estimator_again(search, plain, y, tmp_pa
 def test_importances_of_a_stranger_are_checked():
     ensemble = Ensemble([0], [0.5], np.ones(1), 0.0, n_features=2, info={"feature_importances": [[1], [2, 3]]})
     assert not hasattr(QuadBoostRegressor.from_ensemble(ensemble), "feature_importances_")
+
+
+def test_an_estimator_predicts_by_the_link_of_its_model():
+    X = np.array([[0.0], [1.0], [np.nan]])
+    two = Ensemble([0], [0.5], [2.0], 0.25, n_features=1, classes=np.array(["a", "b"]), link="logit", slope=4.0)
+    classifier = QuadBoostClassifier.from_ensemble(two)
+    score = np.array([-1.75, 2.25, 0.25])
+    np.testing.assert_array_equal(classifier.decision_function(X), score)
+    np.testing.assert_allclose(classifier.predict_proba(X)[:, 1], 1 / (1 + np.exp(-score)), rtol=1e-13)
+    assert classifier.predict(X).tolist() == ["a", "b", "b"]
+    counts = Ensemble([0], [0.5], [2.0], 0.25, n_features=1, loss="poisson", link="log")
+    np.testing.assert_allclose(QuadBoostRegressor.from_ensemble(counts).predict(X), np.exp(score), rtol=1e-13)

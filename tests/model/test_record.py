@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from model_files import assert_valid, bits, constant, example, forged, many_outputs, with_metadata
+from model_files import MODELS, assert_valid, bits, calibrated, example, forged, parts_of_format_1, with_metadata
 
 from quadboost import Ensemble
 from quadboost.data.schema import INTEGERS
@@ -20,10 +20,10 @@ from quadboost.model.record import ModelRecord, from_parts, to_parts
 
 
 def there_and_back(record: ModelRecord) -> ModelRecord:
-    return from_parts(*to_parts(record))
+    return from_parts(*to_parts(record), 2)
 
 
-@pytest.mark.parametrize("make", [example, many_outputs, constant])
+@pytest.mark.parametrize("make", MODELS)
 def test_a_model_survives_to_the_last_bit(make: Callable[[], ModelRecord]) -> None:
     assert bits(there_and_back(make())) == bits(make())
     assert_valid(there_and_back(make()))
@@ -113,6 +113,7 @@ def records(draw: st.DrawFn) -> ModelRecord:
     n_outputs = draw(st.integers(0, 4))  # 0: one, and weight is 1-d
     shape = (len(voters),) if n_outputs == 0 else (len(voters), n_outputs)
     size = len(voters) * max(n_outputs, 1)
+    link = draw(st.sampled_from(["identity", "log"]))
     return ModelRecord(
         feature=np.array([voter[0] for voter in voters], np.int32),
         kind=np.array([voter[1] for voter in voters], np.uint8),
@@ -124,6 +125,9 @@ def records(draw: st.DrawFn) -> ModelRecord:
             st.none() | st.lists(names, min_size=n_features, max_size=n_features, unique=True).map(tuple)
         ),
         categories=categories,
+        loss=draw(st.sampled_from(["squared", "huber", "quantile", *(["poisson"] if link == "log" else [])])),
+        link=link,
+        slope=1.0 if n_outputs == 0 else np.ones(n_outputs),
         info=draw(st.dictionaries(names, st.recursive(scalars | st.none(), st.lists, max_leaves=8))),
     )
 
@@ -238,11 +242,27 @@ WRONG = {
         metadata(categories={"1": [[1], [True]]}),
         "feature 1 has the same category twice",
     ),
+    "loss unknown": (metadata(loss="hinge"), "the loss is 'hinge', not one of squared, logistic, huber"),
+    "loss null": (metadata(loss=None), "the loss is None, not one of squared"),
+    "loss a list": (metadata(loss=["squared"]), "the loss is ['squared'], not one of squared"),
+    "loss long": (metadata(loss="x" * 9999), "the loss is 'xxx"),
+    "link unknown": (metadata(link="probit"), "the link is 'probit', not one of identity, log, clipped"),
+    "link null": (metadata(link=None), "the link is None, not one of identity"),
+    "link a number": (metadata(link=1), "the link is 1, not one of identity"),
+    "link of several classes": (metadata(link="softmax"), "the link 'softmax' is not one of a model of 2 classes"),
+    "link of targets": (metadata(link="log"), "the link 'log' is not one of a model of 2 classes"),
+    "link of labels": (metadata(classes=None), "the link 'clipped' is not one of a model of targets"),
+    "loss with another link": (metadata(loss="logistic"), "the link 'clipped' does not go with the loss 'logistic'"),
+    "slope of a link without": (put("slope", 0, 2.0), "the slope of the link 'clipped' is 2.0; it can only be 1"),
+    "slope nan": (put("slope", 0, np.nan), "the slope is nan, not a finite number above 0"),
+    "slope inf": (put("slope", 0, np.inf), "the slope is inf, not a finite number above 0"),
+    "slope zero": (put("slope", 0, -0.0), "the slope is -0.0, not a finite number above 0"),
+    "slope negative": (put("slope", 0, -1.0), "the slope is -1.0, not a finite number above 0"),
     "info a list": (metadata(info=[]), "info is [], not a dict"),
     "info nan": (metadata(info={"a": {"b": [1, np.nan]}}), "info['a']['b'][1] is nan, not a finite number"),
     "info inf": (metadata(info={"a": -np.inf}), "info['a'] is -inf, not a finite number"),
     "no output": (
-        lambda arrays, _: arrays.update(weight=np.zeros((6, 0)), intercept=np.zeros(0)),
+        lambda arrays, _: arrays.update(weight=np.zeros((6, 0)), intercept=np.zeros(0), slope=np.zeros(0)),
         "there is no output",
     ),
     "info deep": (metadata(info={"a": nested(33)}), "is nested more than 32 deep"),
@@ -326,6 +346,13 @@ def test_metadata_of_another_json_writer_is_read(tmp_path: Path) -> None:
         "weight nan": ({"weight": np.full(6, np.nan)}, "weight 0, 0 is nan, not a finite number"),
         "weight 3-d": ({"weight": np.zeros((6, 1, 1))}, "weight is 3-d of float64, not 2-d of float64"),
         "intercept": ({"intercept": np.zeros(2)}, "intercept has 2 values, but weight has the shape (6,)"),
+        "slope": ({"slope": np.ones(2)}, "slope has 2 values, but weight has the shape (6,)"),
+        "slope 2-d": ({"slope": np.ones((1, 1))}, "slope is 2-d of float64, not 1-d of float64"),
+        "slope text": ({"slope": "1"}, "slope is 1-d of <U1, not 1-d of float64"),
+        "slope nan": ({"link": "logit", "slope": np.nan}, "the slope is nan, not a finite number above 0"),
+        "link": ({"link": "softmax"}, "the link 'softmax' is not one of a model of 2 classes"),
+        "link object": ({"link": object()}, "is a object"),
+        "loss": ({"loss": "hinge"}, "the loss is 'hinge', not one of squared"),
         "no outputs": ({"weight": np.zeros((6, 0)), "intercept": np.zeros(0)}, "there is no output"),
         "labels bytes": (
             {"classes": np.array([b"a", b"b"])},
@@ -378,6 +405,7 @@ def test_voters_of_equal_hashes_are_compared_themselves() -> None:
         0.0,
         np.zeros(2, np.uint8),
         n_features=1000,
+        link="identity",
     )
     assert bits(there_and_back(record)) == bits(replace(record, feature=record.feature.astype(np.int32)))
 
@@ -387,6 +415,32 @@ def test_a_small_file_that_speaks_of_many_features_costs_little() -> None:
     assert there_and_back(record).n_features == 2**31 - 1
 
 
-def test_a_record_is_the_arguments_of_an_ensemble() -> None:
-    ensemble = Ensemble(**example().arguments())
-    assert bits(ModelRecord.of(ensemble)) == bits(example())
+@pytest.mark.parametrize("make", MODELS)
+def test_a_record_is_the_arguments_of_an_ensemble(make: Callable[[], ModelRecord]) -> None:
+    ensemble = Ensemble(**make().arguments())
+    assert bits(ModelRecord.of(ensemble)) == bits(make())
+
+
+def test_a_record_without_a_link_has_the_one_of_an_ensemble_without() -> None:
+    found = there_and_back(replace(example(), link=None))
+    assert bits(found) == bits(example())
+    assert there_and_back(replace(example(), link=None, classes=None)).link == "identity"
+    several = replace(example(), weight=np.ones((6, 2)), intercept=np.zeros(2), classes=None, link=None)
+    assert there_and_back(several).slope.tolist() == [1.0, 1.0]
+
+
+def test_format_1_has_the_squared_loss_and_no_link_of_its_own() -> None:
+    assert bits(from_parts(*parts_of_format_1(example()), 1)) == bits(example())
+    targets = from_parts(*parts_of_format_1(replace(example(), classes=None, link="log")), 1)
+    assert (targets.loss, targets.link, targets.slope) == ("squared", "identity", 1.0)
+
+
+def test_each_format_has_its_own_keys() -> None:
+    arrays, text = to_parts(calibrated())
+    old_arrays, old_text = parts_of_format_1(calibrated())
+    with pytest.raises(
+        ModelFileError, match="does not have just the keys categories, classes, feature_names, info, n_"
+    ):
+        from_parts(old_arrays, text, 1)
+    with pytest.raises(ModelFileError, match=r"does not have just the keys .*link, loss"):
+        from_parts(arrays, old_text, 2)

@@ -1,0 +1,167 @@
+"""Early stopping on rows that are not trained on: by the loss, or by a metric of the user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import log_loss, mean_absolute_error, r2_score, roc_auc_score
+
+from .._core import dot
+from ..boosting.result import Boosted
+from ..fitting.losses import coded
+from ..fitting.passes import Passes
+from ..fitting.problem import Problem, Rows
+from ..fitting.training import Measured, Options, Trained
+from ..model.ensemble import Ensemble
+
+STAGES = 100  # numbers of rounds at which a metric is taken, evenly on a log scale
+
+Model = Callable[[Sequence[Boosted]], Ensemble]  # from runs, one per output, to the model they would be
+# From labels or targets, predictions and weights to a number of which less is better.
+Metric = Callable[[Any, Any, Any], float]
+
+FOR_LABELS: dict[str, Metric] = {
+    "error": lambda y, chance, weight: float(np.average(chance.argmax(axis=1) != y, weights=weight)),
+    "log_loss": lambda y, chance, weight: log_loss(y, chance, sample_weight=weight, labels=np.arange(chance.shape[1])),
+    "roc_auc": lambda y, chance, weight: (
+        -roc_auc_score(
+            y,
+            chance[:, 1] if chance.shape[1] == 2 else chance,
+            sample_weight=weight,
+            multi_class="ovr",
+            labels=np.arange(chance.shape[1]),
+        )
+    ),
+}
+FOR_TARGETS: dict[str, Metric] = {
+    "rmse": lambda y, found, weight: float(np.sqrt(np.average(np.mean((y - found) ** 2, axis=1), weights=weight))),
+    "mae": lambda y, found, weight: mean_absolute_error(y, found, sample_weight=weight),
+    "r2": lambda y, found, weight: -r2_score(y, found, sample_weight=weight),
+}
+
+
+@dataclass(frozen=True)
+class Judge:
+    """A metric on validation rows."""
+
+    given: Any  # what the user gave
+    problem: Problem
+    rows: Rows
+
+    def __post_init__(self) -> None:
+        known = FOR_TARGETS if self.problem.classes is None else FOR_LABELS
+        if not callable(self.given) and (not isinstance(self.given, str) or self.given not in known):
+            names = ", ".join(map(repr, known))
+            raise ValueError(
+                f"eval_metric={self.given!r} is not known; use {names}, or a function of y and predictions"
+            )
+
+    def __call__(self, model: Ensemble) -> float:
+        """Less is better."""
+        scores = model.score_matrix(self.rows.X)
+        classes, y = self.problem.classes, self.rows.y * self.problem.target_scale
+        if classes is None:
+            found = model.predictions_of(scores).reshape(y.shape)
+        else:
+            found = model.probabilities_of(scores)
+            y = (y[:, 0] > 0).astype(np.intp) if y.shape[1] == 1 else y.argmax(axis=1)
+        if not callable(self.given):
+            known = FOR_TARGETS if classes is None else FOR_LABELS
+            return self._checked(known[self.given](y, found, self.rows.weight))
+        y = y if classes is None else classes[y]
+        if self.problem.one_output:
+            y, found = (y[:, 0], found[:, 0]) if classes is None else (y, found[:, 1])
+        try:
+            value = self.given(y, found)
+        except Exception as error:
+            raise ValueError(
+                f"eval_metric raised {type(error).__name__}: {error}; it is called with y and predictions"
+            ) from error
+        return self._checked(value)
+
+    def _checked(self, value: Any) -> float:
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            number = np.nan
+        if np.isnan(number):
+            raise ValueError(f"eval_metric returned {value!r:.60}; it must be a number, of which less is better")
+        return number
+
+
+class Watch:
+    """Follows the passes of a fit: tells the callbacks, and stops early on the validation rows."""
+
+    def __init__(
+        self, problem: Problem, held_out: Measured | None, options: Options, callback: Any, judge: Judge | None,
+        model: Model,
+    ) -> None:  # fmt: skip
+        self.callback, self.patience = callback, options.schedule.patience
+        self.rows = None if held_out is None else coded(problem, held_out, options, suffix="_val")[0]
+        self.judge, self.model = judge, model
+        self.values: list[float] = []  # of the metric, or of the loss where there is none
+        self.losses: list[float] = []
+        self.n_passes = 0
+
+    def __call__(self, passes: Passes) -> str:
+        """Why to stop; empty: go on."""
+        self.n_passes += 1
+        stage, value = passes.stage, None
+        if self.rows is not None:
+            value = self.rows.stage(stage.weight, stage.intercept, passes.loss.sharpest(), []).loss
+            self.losses.append(value)
+            self.values.append(value if self.judge is None else self.judge(self.model(passes.boosted())))
+        if self.callback is not None and self.callback(self.n_passes, stage.loss, value):
+            return "callback"
+        is_late = bool(self.values) and self.n_passes - 1 - int(np.argmin(self.values)) >= self.patience
+        return "patience" if is_late else ""
+
+    def best_of(self, trained: Trained) -> Trained:
+        """The model after the best pass on the validation rows."""
+        if not self.values or trained.stages is None:
+            return trained
+        best = int(np.argmin(self.values))
+        weight, intercept = trained.stages[best]
+        more = {"validation_loss": np.array(self.losses)}
+        more |= {} if self.judge is None else {"validation_metric": np.array(self.values)}
+        boosted = [
+            replace(
+                own, weight=weight[:, output].copy(), intercept=float(intercept[output]), history=own.history | more
+            )
+            for output, own in enumerate(trained.boosted)
+        ]
+        return replace(trained, boosted=boosted, stages=trained.stages[: best + 1])
+
+
+def best_stage(trained: Trained, judge: Judge, model: Model, patience: int) -> Trained:
+    """The model after the best number of rounds by a metric, up to `patience` rounds after it.
+
+    Under the squared loss the rounds are known afterwards too, one by one.
+    """
+    longest = max(len(own.trace.voter) for own in trained.boosted)
+    best, least, values, rounds = 0, np.inf, [], []
+    for round in np.unique(np.geomspace(1, max(1, longest), STAGES).round().astype(int)).tolist():
+        value = judge(model(_after(trained, round)))
+        values.append(value)
+        rounds.append(round)
+        best, least = (round, value) if value < least else (best, least)
+        if round - best >= patience:
+            break
+    more = {"validation_metric": np.array(values), "validation_metric_round": np.array(rounds)}
+    boosted = [replace(own, history=own.history | more) for own in _after(trained, best)]
+    return replace(trained, boosted=boosted)
+
+
+def _after(trained: Trained, round: int) -> list[Boosted]:
+    """The runs as they were after so many rounds."""
+    stages = []
+    for own in trained.boosted:
+        n_rounds = min(round, len(own.trace.voter))
+        weight = own.trace.weights_at(n_rounds, trained.voters.n_voters)
+        centre = own.trace.centres(trained.voters.n_voters)
+        intercept = own.trace.first_intercept - dot(centre, weight)
+        stages.append(replace(own, weight=weight, intercept=intercept, n_rounds=n_rounds))
+    return stages
