@@ -197,7 +197,7 @@ def use(record: ModelRecord) -> None:
             if all(isinstance(value, str) for value in values):
                 numbers[:, feature] = np.nan  # a number would be refused
         for X in (numbers, known):
-            assert len(model.decision_function(X)) == 2
+            assert len(model.decision_function(X)) == len(model.predict(X)) == 2
             if model.classes is not None:
                 assert model.predict_proba(X).shape == (2, len(model.classes))
     from_ensemble = (QuadBoostRegressor if model.classes is None else QuadBoostClassifier).from_ensemble

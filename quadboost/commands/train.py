@@ -92,7 +92,7 @@ def train(arguments: Namespace) -> None:
     if arguments.json == STANDARD:
         _print(figures)
     if not arguments.quiet:
-        _print(_in_words(summary, classes, arguments.output))
+        _print(_in_words(summary, classes, arguments.output, ensemble.loss))
         if certificate is not None:
             _print(f"\n{certificate}")
 
@@ -305,7 +305,7 @@ class _Lines:
 
     def __call__(self, round: int, risk: float, validation_risk: float | None) -> None:
         if self.is_due():
-            more = "" if validation_risk is None else f", validation {validation_risk:.6f}"
+            more = "" if validation_risk is None else f", validation risk {validation_risk:.6f}"
             _print(f"round {round}: risk {risk:.6f}{more}")
 
 
@@ -324,11 +324,16 @@ def _summary(ensemble: Ensemble, examples: Examples, validation: Examples | None
         "rounds": sum(output["rounds"] for output in info["outputs"]),
         "stop": sorted({output["stop"] for output in info["outputs"]}),
         "voters": len(ensemble.feature),
+        "risk": float(np.mean([output["risk"] for output in info["outputs"]])),
         **_figures(ensemble, examples),
+        "validation_risk": None,
         "fit_seconds": info["seconds"],
     }
     known = {} if validation is None else _figures(ensemble, validation)
     summary |= {f"validation_{name}": known.get(name) for name in FIGURES if name in summary}
+    risks = [output["validation_risk"] for output in info["outputs"] if "validation_risk" in output]
+    if validation is not None and risks:
+        summary["validation_risk"] = float(np.mean(risks))
     if "cross_validation" in info:
         summary["cross_validation"] = info["cross_validation"]
     return summary
@@ -365,9 +370,10 @@ def _figures_of(ensemble: Ensemble, found: np.ndarray, y: np.ndarray, weight: np
     }
 
 
-def _in_words(summary: dict[str, Any], classes: list[Any] | None, path: str) -> str:
+def _in_words(summary: dict[str, Any], classes: list[Any] | None, path: str, loss: str) -> str:
     def both(name: str) -> str:
-        more = f", validation {summary[f'validation_{name}']:.6g}" if summary["validation_rows"] else ""
+        validation = summary[f"validation_{name}"]
+        more = "" if validation is None else f", validation {validation:.6g}"
         return f"training {summary[name]:.6g}{more}"
 
     n_validation = summary["validation_rows"]
@@ -377,6 +383,7 @@ def _in_words(summary: dict[str, Any], classes: list[Any] | None, path: str) -> 
         "classes": None if classes is None else f"{len(classes)}: {listed(classes, 10)}",
         "rounds": f"{summary['rounds']} ({', '.join(summary['stop'])})",
         "voters": summary["voters"],
+        "risk" if loss == "squared" else "loss": both("risk"),
         "error": both("error") + (" (root mean square)" if classes is None else ""),
         "log-loss": None if classes is None else both("log_loss"),
         "r2": both("r2") if classes is None else None,

@@ -1,7 +1,8 @@
 """Links: how predictions follow from scores.
 
-A model is an additive score and the name of a link. Each link owns its maths. Whatever finite scores it is given,
-what it returns is finite, raises no floating-point warning, and never falls where the score rises.
+A model is an additive score and the name of a link. Each link owns its maths. Whatever finite scores log, logit and
+softmax are given, what they return is finite, raises no floating-point warning, and never falls where its own score
+rises. The label that has the largest probability is the label of the scores.
 """
 
 from __future__ import annotations
@@ -117,7 +118,7 @@ def default_link(for_labels: bool) -> str:
 def check_link(loss: Any, link: Any, slope: np.ndarray, n_classes: int) -> None:
     """Raise a ValueError unless a model of so many classes, 0 for targets, can have these; slope has shape (k,)."""
     for name, value, known in (("loss", loss, LOSSES), ("link", link, LINKS)):
-        if type(value) is not str or value not in known:
+        if not isinstance(value, str) or value not in known:
             raise ValueError(f"the {name} is {value!r:.60}, not one of {', '.join(known)}")
     if not LINKS[link].suits(n_classes):
         what = f"a model of {n_classes} classes" if n_classes else "a model of targets"
