@@ -256,7 +256,7 @@ def test_scores_of_a_classifier_after_every_round(penalty, mode, fit_intercept, 
     lam = NUMBERS[penalty][-2] if penalty else 0.0
     options = {"mode": mode, "fit_intercept": fit_intercept, "reweight_every": reweight_every, "patience": 10}
     classifier = quadboost.QuadBoostClassifier(
-        **penalty_options(penalty, lam), **options, thresholds="all", max_rounds=60
+        **penalty_options(penalty, lam), **options, thresholds="all", max_rounds=60, calibration=None
     ).fit(X[train], label[train], X_val=X[held_out], y_val=label[held_out])
 
     H = voter_matrix(X, *all_stumps(X[train]))

@@ -27,7 +27,7 @@ IMPORTS = {
     "moments": "common kernels _core data voters",
     "boosting": "common _core moments",
     "model": "common kernels data voters",
-    "fitting": "common data voters moments boosting model",
+    "fitting": "common _core data voters moments boosting model",
     "choosing": "common _core data voters moments boosting model fitting",
     "bounds": "common kernels data voters model",
     "estimators": "common data moments boosting model fitting choosing",
@@ -43,14 +43,14 @@ LAZY = {
 # Who may import what else is not part of Python or numpy. What is not needed to load a model and predict is not
 # imported there, and what is optional not before it is used.
 OTHERS = {
-    "sklearn": "data.examples estimators.plain estimators.cv commands.train commands.train_data",
+    "sklearn": "data.examples estimators.base estimators.plain estimators.watching estimators.cv commands.train commands.train_data",
     "scipy": "bounds.risk",
     "joblib": "bounds.complexity",
     "h5py": "model.file",
     "tqdm": "common.progress",
     "matplotlib": "choosing.plots",
     "pyarrow": "commands.predict commands.recognise commands.tables commands.train_table commands.write_table",
-    "typing_extensions": "estimators.plain estimators.cv",  # for types only
+    "typing_extensions": "estimators.base estimators.plain estimators.cv",  # for types only
 }
 
 # Tests of modules that have no test file in the mirrored place: kernels are tested through the Python that calls them.

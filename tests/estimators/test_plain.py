@@ -232,8 +232,8 @@ def test_labels_in_any_container(make):
     np.testing.assert_array_equal(model.predict(X), QuadBoostClassifier(**OPTIONS).fit(X, labels).predict(X))
 
 
-# "auto" counts examples by their own weights, not by those of their classes.
-PENALISED = {**OPTIONS, "reg_lambda": 0.01}
+# "auto" counts examples by their own weights, not by those of their classes; so does calibration.
+PENALISED = {**OPTIONS, "reg_lambda": 0.01, "calibration": None}
 
 
 def test_class_weights_are_weights_of_the_rows():
@@ -283,11 +283,11 @@ def each_output(model, n_outputs):
 
 def test_several_classes_are_one_against_the_rest_each():
     labels = np.digitize(REAL, [-1, 0, 1])
-    model = QuadBoostClassifier(**OPTIONS).fit(X, labels)
+    model = QuadBoostClassifier(**OPTIONS, calibration=None).fit(X, labels)
     scores = model.decision_function(X)
     assert scores.shape == (M, 4)
     for c, weights in enumerate(each_output(model, 4)):
-        one = QuadBoostClassifier(**OPTIONS).fit(X, labels == c)
+        one = QuadBoostClassifier(**OPTIONS, calibration=None).fit(X, labels == c)
         assert each_output(one, 1)[0] == weights
         assert model.intercept_[c] == one.intercept_
         assert model.reg_lambda_[c] == one.reg_lambda_
