@@ -1,4 +1,4 @@
-"""Draw how far probabilities can be trusted: predicted against observed, for each way to get them (docs/calibration.svg).
+"""Draw how far probabilities can be trusted: predicted against observed, three ways (docs/calibration.svg).
 
     python scripts/plot_calibration.py [--output FILE]
 
@@ -49,7 +49,7 @@ def main() -> None:
         ax.plot(predicted, observed, style, markersize=4, label=f"{name}: log-loss {loss:.3f}")
     ax.set_xlabel("predicted probability")
     ax.set_ylabel("share of positive rows")
-    ax.legend(loc="upper left", fontsize="small")
+    ax.legend(loc="lower right", fontsize="small")
     pyplot.savefig(arguments.output, metadata={"Date": None})
     print(f"written: {arguments.output}")
 
