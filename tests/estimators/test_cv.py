@@ -98,7 +98,7 @@ def test_scores_and_choice_are_those_of_a_search_over_plain_estimators(search, s
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_errors_agree_also_where_scores_are_zero_but_for_rounding(penalty, fit_intercept, monkeypatch):
     monkeypatch.setattr("quadboost.choosing.search.HOPELESS", np.inf)  # no run is given up
-    changes = {"penalty": penalty, "fit_intercept": fit_intercept, "mode": "forward"}
+    changes = {"penalty": penalty, "fit_intercept": fit_intercept, "mode": "forward", "calibration": None}
     grid = {"alpha_max": [0.1], "reg_lambda": [1.0]}
     found = fitted(QuadBoostClassifierCV, cv=4, scoring="error", thresholds_per_fold=True, **grid, **changes)
     for rounds, error in zip(found.cv_results_["param_max_rounds"], found.cv_results_["mean_test_score"], strict=True):
@@ -299,9 +299,9 @@ def test_splits_may_be_repeated_or_given_as_masks():
 
 
 def test_the_weight_of_a_class_is_that_of_its_rows():
-    for scoring in ("risk", "error"):
-        by_class = fitted(QuadBoostClassifierCV, scoring=scoring, class_weight={"yes": 3.0})
-        by_row = fitted(QuadBoostClassifierCV, np.where(LABELS == "yes", 3.0, 1.0), scoring=scoring)
+    for changes in ({"scoring": "risk"}, {"scoring": "error", "calibration": None}):  # a link counts examples
+        by_class = fitted(QuadBoostClassifierCV, **changes, class_weight={"yes": 3.0})
+        by_row = fitted(QuadBoostClassifierCV, np.where(LABELS == "yes", 3.0, 1.0), **changes)
         found, known = (model.cv_results_["mean_test_score"] for model in (by_class, by_row))
         np.testing.assert_allclose(found, known, atol=1e-12)
 
