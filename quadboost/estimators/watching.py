@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import log_loss, mean_absolute_error, r2_score, roc_auc_score
 
-from .._core import dot
 from ..boosting.result import Boosted
 from ..fitting.losses import coded
 from ..fitting.passes import Passes
@@ -162,6 +161,6 @@ def _after(trained: Trained, round: int) -> list[Boosted]:
         n_rounds = min(round, len(own.trace.voter))
         weight = own.trace.weights_at(n_rounds, trained.voters.n_voters)
         centre = own.trace.centres(trained.voters.n_voters)
-        intercept = own.trace.first_intercept - dot(centre, weight)
+        intercept = own.trace.first_intercept - float((centre * weight).sum())
         stages.append(replace(own, weight=weight, intercept=intercept, n_rounds=n_rounds))
     return stages

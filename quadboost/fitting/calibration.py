@@ -25,6 +25,7 @@ CELLS = 4096  # of a histogram of scores: likelihood does not care about less
 MOST_LEVERAGE = 0.9
 MOST_STEPS = 100
 NEAR = 1e-10  # a step that changes no figure by more is the last
+FLATTEST = 1e-6  # slope of a link where scores say nothing of the labels, or the contrary: their order stays
 STEEPEST = 1e6  # slope of a link, in units of the spread of the scores: of data that can be told apart without an error
 
 
@@ -33,7 +34,7 @@ def calibrate(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Intercept and slope of the link for each score of a classifier."""
     rows = measured.rows
-    if not _counts_voters(options) and len(rows.y) <= MOST_ROWS_FOR_FOLDS:
+    if divides(options, len(rows.y)):
         known, found = _scores_of_folds(problem, measured, options, trained)
         if (rows.y[known].max(axis=0, initial=-1.0) > rows.y[known].min(axis=0, initial=1.0)).all():
             return fit_link(found[known], rows.take(known))
@@ -50,6 +51,11 @@ def calibrate_at_once(
     if _counts_voters(options):
         scores = left_out(scores, rows.y, np.count_nonzero(weight, axis=0), rows.n_examples)
     return fit_link(scores, rows)
+
+
+def divides(options: Options, n_rows: int) -> bool:
+    """Whether `calibrate` divides rows into folds."""
+    return options.loss == "squared" and not _counts_voters(options) and n_rows <= MOST_ROWS_FOR_FOLDS
 
 
 def _counts_voters(options: Options) -> bool:
@@ -69,7 +75,7 @@ def _scores_of_folds(
     mixed = (codes * factor).sum(axis=1)
     fold = ((mixed ^ (mixed >> np.uint64(31))) * np.uint64(0xBF58476D1CE4E5B9) >> np.uint64(40)) % np.uint64(N_FOLDS)
     found, known = np.zeros(measured.rows.y.shape), np.zeros(len(fold), dtype=bool)
-    options = replace(options, schedule=replace(options.schedule, callback=None), penalty=options.penalty)
+    options = replace(options, schedule=replace(options.schedule, callback=None))
     for number in range(N_FOLDS):
         held_out = fold == number
         rest = measured.rows.take(~held_out)
@@ -125,10 +131,13 @@ def _two_classes(score: np.ndarray, mass: np.ndarray, doubt: np.ndarray) -> tupl
     total = mass.sum(axis=0)
     target = (mass[1] * (1.0 - doubt[1]) + mass[0] * doubt[0]) / total
     centre = float((total * score).sum() / total.sum())
-    spread = float(np.sqrt((total * (score - centre) ** 2).sum() / total.sum())) or 1.0
-    x = (score - centre) / spread
+    spread = float(np.sqrt((total * (score - centre) ** 2).sum() / total.sum()))
     share = float((total * target).sum() / total.sum())
-    own = np.array([np.log(share) - np.log1p(-share), 1.0])
+    constant = float(np.log(share) - np.log1p(-share))
+    if spread == 0:
+        return constant, FLATTEST
+    x = (score - centre) / spread
+    own = np.array([constant, 1.0])
 
     def loss(own: np.ndarray) -> float:
         odds = own[0] + own[1] * x
@@ -147,7 +156,9 @@ def _two_classes(score: np.ndarray, mass: np.ndarray, doubt: np.ndarray) -> tupl
         own = own - part * step
         if np.abs(part * step).max() < NEAR * (1.0 + np.abs(own).max()):
             break
-    slope_there = float(np.clip(own[1], 1.0 / STEEPEST, STEEPEST)) / spread  # the order of rows stays as it is
+    if own[1] / spread < FLATTEST:  # the intercept beside another slope would be wrong
+        return constant, FLATTEST
+    slope_there = min(float(own[1]), STEEPEST) / spread
     return float(own[0]) - slope_there * centre, slope_there
 
 
@@ -196,8 +207,10 @@ def _several_classes(
         own = own - share * step
         if np.abs(share * step).max() < 1e-8 * (1.0 + np.abs(own).max()):
             break
-    slope = float(np.clip(own[-1], 1.0 / STEEPEST, STEEPEST)) / spread
-    return own[:-1] - own[:-1].mean(), np.full(n_classes, slope)
+    first, slope = own[:-1], min(float(own[-1]), STEEPEST) / spread
+    if slope < FLATTEST:  # intercepts beside another slope would be wrong
+        first, slope = np.log([exact(share, 1.0) / total for share in target.T]), FLATTEST
+    return first - first.mean(), np.full(n_classes, slope)
 
 
 def _solved(hessian: np.ndarray, gradient: np.ndarray) -> np.ndarray:

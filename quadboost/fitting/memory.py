@@ -22,6 +22,7 @@ from ..data.schema import FrameSchema, read_table
 from ..moments.gram import COUNTS_LIMIT, PIECE_BYTES, TABLE_PAYS
 from ..moments.moments import SHARE_FOR_SORTING, bytes_for_columns
 from ..voters.thresholds import FEATURES_TOGETHER, auto_thresholds
+from .calibration import divides
 from .training import Options
 
 MOST_CLASSES = 20  # numbers of more different values are targets
@@ -90,6 +91,7 @@ def estimate_memory(
         has_labels=not regression,
         held_out=estimator.validation_fraction,
         level_bytes=_level_bytes(schema, X.shape[0], len(matrix)),
+        is_calibrated_by_folds=getattr(estimator, "calibration", None) == "auto" and divides(options, X.shape[0]),
         options=options,
     )
     return int(MARGIN * fit.peak())
@@ -156,6 +158,7 @@ class _Fit:
     has_labels: bool
     held_out: float | None
     level_bytes: float
+    is_calibrated_by_folds: bool
     options: Options
 
     def peak(self) -> float:
@@ -174,6 +177,8 @@ class _Fit:
         choosing = n_threads * (min(FEATURES_TOGETHER, d) * self.value_bytes + 8 + 32 * self.is_weighted)
         summing = codes + 40 + 8 * self.n_outputs
         rounds = m * (own + codes) + self._rounds()
+        if self.is_calibrated_by_folds:  # rows of a fold, and rounds on them, beside those of all rows
+            rounds += m * (self.value_bytes * d + codes + 8 * d + given) + self._rounds()
         return self.level_bytes + m * given + max(m * reading, m * (own + choosing), m * (own + summing), rounds)
 
     @property

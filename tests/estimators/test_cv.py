@@ -73,6 +73,11 @@ def naive(search, scoring):
     return found["mean_test_score"][order]
 
 
+def give_up_no_run(monkeypatch):
+    for name in ("HOPELESS", "LOST"):
+        monkeypatch.setattr(f"quadboost.choosing.search.{name}", np.inf)
+
+
 @pytest.mark.parametrize(
     ("search", "scoring", "known", "sign"),
     [
@@ -85,7 +90,8 @@ def naive(search, scoring):
         (QuadBoostRegressorCV, make_scorer(max_error), make_scorer(max_error), 1),
     ],
 )
-def test_scores_and_choice_are_those_of_a_search_over_plain_estimators(search, scoring, known, sign):
+def test_scores_and_choice_are_those_of_a_search_over_plain_estimators(search, scoring, known, sign, monkeypatch):
+    give_up_no_run(monkeypatch)
     found = fitted(search, cv=4, scoring=scoring, thresholds_per_fold=True)
     known_score = sign * naive(search, known) + (scoring == "error")
     np.testing.assert_allclose(found.cv_results_["mean_test_score"], known_score, rtol=0, atol=1e-10)
@@ -97,8 +103,8 @@ def test_scores_and_choice_are_those_of_a_search_over_plain_estimators(search, s
 @pytest.mark.parametrize("penalty", [None, "linf", "l2"])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_errors_agree_also_where_scores_are_zero_but_for_rounding(penalty, fit_intercept, monkeypatch):
-    monkeypatch.setattr("quadboost.choosing.search.HOPELESS", np.inf)  # no run is given up
-    changes = {"penalty": penalty, "fit_intercept": fit_intercept, "mode": "forward"}
+    give_up_no_run(monkeypatch)
+    changes = {"penalty": penalty, "fit_intercept": fit_intercept, "mode": "forward", "calibration": None}
     grid = {"alpha_max": [0.1], "reg_lambda": [1.0]}
     found = fitted(QuadBoostClassifierCV, cv=4, scoring="error", thresholds_per_fold=True, **grid, **changes)
     for rounds, error in zip(found.cv_results_["param_max_rounds"], found.cv_results_["mean_test_score"], strict=True):
@@ -107,7 +113,8 @@ def test_errors_agree_also_where_scores_are_zero_but_for_rounding(penalty, fit_i
         assert error == pytest.approx(1 - cross_val_score(plain, X, LABELS, cv=4).mean(), abs=1e-12)
 
 
-def test_thresholds_of_all_rows_hardly_matter():
+def test_thresholds_of_all_rows_hardly_matter(monkeypatch):
+    give_up_no_run(monkeypatch)
     strict = fitted(QuadBoostRegressorCV, thresholds_per_fold=True).cv_results_["mean_test_score"]
     shared = fitted(QuadBoostRegressorCV).cv_results_["mean_test_score"]
     assert not np.array_equal(strict, shared)
@@ -299,9 +306,9 @@ def test_splits_may_be_repeated_or_given_as_masks():
 
 
 def test_the_weight_of_a_class_is_that_of_its_rows():
-    for scoring in ("risk", "error"):
-        by_class = fitted(QuadBoostClassifierCV, scoring=scoring, class_weight={"yes": 3.0})
-        by_row = fitted(QuadBoostClassifierCV, np.where(LABELS == "yes", 3.0, 1.0), scoring=scoring)
+    for changes in ({"scoring": "risk"}, {"scoring": "error", "calibration": None}):  # a link counts examples
+        by_class = fitted(QuadBoostClassifierCV, **changes, class_weight={"yes": 3.0})
+        by_row = fitted(QuadBoostClassifierCV, np.where(LABELS == "yes", 3.0, 1.0), **changes)
         found, known = (model.cv_results_["mean_test_score"] for model in (by_class, by_row))
         np.testing.assert_allclose(found, known, atol=1e-12)
 

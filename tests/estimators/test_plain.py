@@ -251,10 +251,8 @@ def test_class_weights_are_weights_of_the_rows():
     known = QuadBoostClassifier(**PENALISED).fit(X, labels, sample_weight=weight)
     np.testing.assert_allclose(score(balanced, X), score(known, X), rtol=0, atol=1e-8)
     # Balanced, neither class is more likely without further knowledge.
-    assert QuadBoostClassifier(reg_lambda=10.0, class_weight="balanced").fit(X, labels).intercept_ == pytest.approx(
-        0,
-        abs=1e-9,  # class weights are rounded
-    )
+    constant = QuadBoostClassifier(**{**PENALISED, "reg_lambda": 10.0}, class_weight="balanced").fit(X, labels)
+    assert constant.intercept_ == pytest.approx(0, abs=1e-9)  # class weights are rounded
 
 
 def test_class_weights_count_beside_sample_weights_and_for_validation():

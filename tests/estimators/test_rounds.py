@@ -113,7 +113,7 @@ def test_a_warm_start_keeps_the_split_of_its_first_fit(monkeypatch):
         splits.append(split(*arguments))
         return splits[-1]
 
-    monkeypatch.setattr(quadboost.estimators.plain, "_split", spy)
+    monkeypatch.setattr(quadboost.estimators.base, "_split", spy)
     model = QuadBoostClassifier(**OPTIONS, validation_fraction=0.3, warm_start=True)  # random_state=None
     model.fit(X, Y)
     model.set_params(max_rounds=90).fit(X, Y)
