@@ -43,8 +43,8 @@ LAZY = {
 # Who may import what else is not part of Python or numpy. What is not needed to load a model and predict is not
 # imported there, and what is optional not before it is used.
 OTHERS = {
-    "sklearn": "data.examples estimators.base estimators.plain estimators.watching estimators.cv commands.train "
-    "commands.train_data",
+    "sklearn": "data.examples estimators.base estimators.plain estimators.watching estimators.cv "
+    "commands.train commands.train_data",
     "scipy": "bounds.risk",
     "joblib": "bounds.complexity",
     "h5py": "model.file",

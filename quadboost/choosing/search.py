@@ -28,7 +28,7 @@ from .folds import Fold, Folds
 REACH = {"l1": 1e-4, "l2": 1e-6, "linf": 1e-3}
 VOTERS_AT_A_TIME = 10_000_000  # rated between two looks whether all is to stop
 FIRST_LOOK = 50  # rounds before the first look at the rows held out; each further look is after twice as many
-HOPELESS, LOST = 1.1, 1.5  # times the least risk there: a run is past its best; so much so that no other score helps
+HOPELESS, LOST = 1.05, 1.5  # times the least risk there: a run is past its best; so much so that no other score helps
 SAME_SCORE = 1e-12  # scores that differ by less, relatively, differ by rounding
 
 
