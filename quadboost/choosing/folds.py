@@ -67,10 +67,16 @@ class Folds:
         self.shared = self.all_rows.gram.columns()
         self.shared.store.is_shared = True
 
-    def measured(self, rows: np.ndarray) -> Measured:
-        """Some rows, coded by the voters of all."""
-        codes = self.codes[rows]
-        return Measured(self.problem.rows.take(rows), self.voters, codes, self._moments(self.voters, codes, rows))
+    def parts(self, number: int) -> tuple[Measured, Measured]:
+        """The rows of a split, those to train on and the others, each summed by itself."""
+        train, held_out = self.splits[number]
+        voters = self._candidates(self.problem.rows.take(train), 1) if self.per_fold else self.voters
+
+        def part(rows: np.ndarray) -> Measured:
+            codes = voters.code(self.problem.rows.X[rows]) if self.per_fold else self.codes[rows]
+            return Measured(self.problem.rows.take(rows), voters, codes, self._moments(voters, codes, rows))
+
+        return part(train), part(held_out)
 
     def make(self, number: int) -> Fold:
         split = self.splits[number]

@@ -67,11 +67,11 @@ def _scores(
     folds: Folds, number: int, candidates: Sequence[Candidate], judge: Judge | None, stop: Event
 ) -> Iterator[float]:
     """Scores of the strengths of one penalty on one split."""
-    split, problem = folds.splits[number], folds.problem
+    problem = folds.problem
     schedule = replace(folds.options.schedule, tol=max(folds.options.schedule.tol, NEAR))
     options = replace(folds.options, schedule=schedule, n_threads=1)
-    train, held_out = (folds.measured(rows) for rows in split)
-    fold = Fold(train.voters, train.moments, held_out.moments, split.held_out, train)
+    train, held_out = folds.parts(number)
+    fold = Fold(train.voters, train.moments, held_out.moments, folds.splits[number].held_out, train)
     _, loss = coded(problem, train, options, suffix=f" of the training rows of split {number}")
     rows, _ = coded(problem, held_out, options, suffix="_val")
     start, n_worse, least, value = None, 0, np.inf, np.nan

@@ -141,6 +141,7 @@ class QuadBoostRegressor(RegressorMixin, QuadBoost):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         tags.target_tags.single_output = True
+        tags.target_tags.positive_only = self.loss == "poisson"
         return tags
 
     def fit(
