@@ -30,7 +30,7 @@ IMPORTS = {
     "fitting": "common _core data voters moments boosting model",
     "choosing": "common _core data voters moments boosting model fitting",
     "bounds": "common kernels data voters model",
-    "estimators": "common _core data moments boosting model fitting choosing",
+    "estimators": "common data moments boosting model fitting choosing",
     "commands": "common data model bounds estimators",
 }
 
