@@ -66,7 +66,7 @@ def reweighted(
 
 def _gram(moments: Moments, columns: Columns, voters: np.ndarray, fit_intercept: bool) -> np.ndarray:
     """The Gram matrix of some voters, its upper half, centred where there is an intercept."""
-    gram = np.empty((len(voters), len(voters)))
+    gram = columns.square(len(voters))
     centre = moments.voter_sum[voters] / moments.total_weight if fit_intercept else np.zeros(len(voters))
     done = 0
     while done < len(voters):

@@ -63,6 +63,7 @@ class Columns:
         self._most = max(2, cache_bytes // column_bytes)
         self._most_at_once = max(1, PIECE_BYTES // column_bytes)
         self._n_columns = 0  # for which there is memory
+        self._square = np.empty(0)
         self._lock = Lock()
 
     def column(self, voter: int) -> np.ndarray:
@@ -74,6 +75,12 @@ class Columns:
         """Make sure that the column of one voter is in memory."""
         if not self.store.find(voter):
             self._make(voter)
+
+    def square(self, n: int) -> np.ndarray:
+        """Room for n by n numbers, the same each time: the system takes long to hand out fresh memory."""
+        if len(self._square) < n * n:
+            self._square = np.empty(n * n * 5 // 4)
+        return self._square[: n * n].reshape(n, n)
 
     def share(self, voter: int) -> bool:
         """The same where several threads ask: false if there is no room, for none may be dropped."""
