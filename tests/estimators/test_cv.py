@@ -85,7 +85,8 @@ def naive(search, scoring):
         (QuadBoostRegressorCV, make_scorer(max_error), make_scorer(max_error), 1),
     ],
 )
-def test_scores_and_choice_are_those_of_a_search_over_plain_estimators(search, scoring, known, sign):
+def test_scores_and_choice_are_those_of_a_search_over_plain_estimators(search, scoring, known, sign, monkeypatch):
+    monkeypatch.setattr("quadboost.choosing.search.HOPELESS", np.inf)  # no run is given up
     found = fitted(search, cv=4, scoring=scoring, thresholds_per_fold=True)
     known_score = sign * naive(search, known) + (scoring == "error")
     np.testing.assert_allclose(found.cv_results_["mean_test_score"], known_score, rtol=0, atol=1e-10)
@@ -107,7 +108,8 @@ def test_errors_agree_also_where_scores_are_zero_but_for_rounding(penalty, fit_i
         assert error == pytest.approx(1 - cross_val_score(plain, X, LABELS, cv=4).mean(), abs=1e-12)
 
 
-def test_thresholds_of_all_rows_hardly_matter():
+def test_thresholds_of_all_rows_hardly_matter(monkeypatch):
+    monkeypatch.setattr("quadboost.choosing.search.HOPELESS", np.inf)  # no run is given up
     strict = fitted(QuadBoostRegressorCV, thresholds_per_fold=True).cv_results_["mean_test_score"]
     shared = fitted(QuadBoostRegressorCV).cv_results_["mean_test_score"]
     assert not np.array_equal(strict, shared)

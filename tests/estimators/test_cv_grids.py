@@ -63,7 +63,8 @@ def test_a_grid_for_each_penalty():
     }
 
 
-def test_every_round_counts_where_none_are_named():
+def test_every_round_counts_where_none_are_named(monkeypatch):
+    monkeypatch.setattr("quadboost.choosing.search.HOPELESS", np.inf)  # no run is given up
     model = fitted(QuadBoostRegressorCV, penalty=None, rounds=None, max_rounds=70)
     assert model.cv_results_["param_max_rounds"].tolist() == list(range(1, 71))
     judged = fitted(QuadBoostClassifierCV, penalty=None, rounds=None, max_rounds=70, scoring="error")
