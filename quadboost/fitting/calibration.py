@@ -23,6 +23,7 @@ MOST_ROWS_FOR_FOLDS = 20_000  # beyond, training rows say the same
 N_FOLDS = 5
 CELLS = 4096  # of a histogram of scores: likelihood does not care about less
 MOST_LEVERAGE = 0.9
+MOST_INTERCEPTS = 40  # classes
 MOST_STEPS = 100
 NEAR = 1e-10  # a step that changes no figure by more is the last
 FLATTEST = 1e-6  # slope of a link where scores say nothing of the labels, or the contrary: their order stays
@@ -165,14 +166,18 @@ def _two_classes(score: np.ndarray, mass: np.ndarray, doubt: np.ndarray) -> tupl
 def _several_classes(
     scores: np.ndarray, is_own: np.ndarray, weight: np.ndarray, doubt: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Newton's method over one intercept for each class and a common slope, on whole-number sums of the rows."""
+    """Newton's method over one intercept for each class and a common slope, on whole-number sums of the rows.
+
+    Of very many classes over the slope alone: their intercepts would take long, and each has few rows to tell.
+    """
     n_classes, total = scores.shape[1], float(weight.sum())
     target = np.where(is_own, 1.0 - doubt, doubt / (n_classes - 1.0))
     target /= target.sum(axis=1, keepdims=True)
     per_class = np.array([weight[own].sum() for own in is_own.T])
     spread = float(np.abs(scores).max()) or 1.0
     x = scores / spread
-    own = np.append(np.log(per_class / total), 1.0)
+    n_free = n_classes if n_classes <= MOST_INTERCEPTS else 0
+    own = np.append(np.log(per_class / total) if n_free else np.zeros(n_classes), 1.0)
     extent = Extent.of(len(x), weight)
 
     def exact(values: np.ndarray, largest: float) -> float:
@@ -192,15 +197,16 @@ def _several_classes(
         chance = chances(own)
         off = chance - target
         lean = (chance * x).sum(axis=1)
-        gradient = [exact(off[:, k], 2.0) for k in range(n_classes)] + [exact((off * x).sum(axis=1), 4.0)]
-        hessian = np.zeros((n_classes + 1, n_classes + 1))
-        for k in range(n_classes):
-            for j in range(k, n_classes):
+        gradient = [exact(off[:, k], 2.0) for k in range(n_free)] + [exact((off * x).sum(axis=1), 4.0)]
+        hessian = np.zeros((n_free + 1, n_free + 1))
+        for k in range(n_free):
+            for j in range(k, n_free):
                 value = (chance[:, k] if j == k else 0.0) - chance[:, k] * chance[:, j]
                 hessian[k, j] = hessian[j, k] = exact(value, 2.0)
             hessian[k, -1] = hessian[-1, k] = exact(chance[:, k] * (x[:, k] - lean), 4.0)
         hessian[-1, -1] = exact((chance * x * x).sum(axis=1) - lean * lean, 4.0)
-        step = _solved(hessian, np.array(gradient))
+        step = np.zeros(n_classes + 1)
+        step[n_classes - n_free :] = _solved(hessian, np.array(gradient))
         share, before = 1.0, loss(own)
         while loss(own - share * step) > before and share > NEAR:
             share /= 2.0
