@@ -177,6 +177,8 @@ class _Fit:
         choosing = n_threads * (min(FEATURES_TOGETHER, d) * self.value_bytes + 8 + 32 * self.is_weighted)
         summing = codes + 40 + 8 * self.n_outputs
         rounds = m * (own + codes) + self._rounds()
+        if self.has_labels and self.n_outputs > 1:  # scores and probabilities of all classes, for the link
+            rounds += 80 * m * self.n_outputs
         if self.is_calibrated_by_folds:  # rows of a fold, and rounds on them, beside those of all rows
             rounds += m * (self.value_bytes * d + codes + 8 * d + given) + self._rounds()
         return self.level_bytes + m * given + max(m * reading, m * (own + choosing), m * (own + summing), rounds)
