@@ -295,7 +295,10 @@ class QuadBoost(BaseEstimator):
         }
         loss, link = options.loss, trained.link
         boosted = trained.boosted
-        self._take_over(problem.ensemble(trained.voters, boosted, info, loss=loss, link=link, calibration=calibration))
+        sums = measured.moments.sums
+        self._take_over(
+            problem.ensemble(trained.voters, boosted, info, loss=loss, link=link, calibration=calibration, sums=sums)
+        )
         self._link = (0.0, 1.0) if calibration is None else calibration
         self._warm = None
         if self.warm_start:

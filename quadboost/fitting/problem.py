@@ -24,6 +24,7 @@ from ..data.examples import (
 )
 from ..data.schema import FrameSchema, read_table, to_matrix
 from ..model.ensemble import Ensemble
+from ..moments.sums import ColumnSums, Sums
 from ..voters.columns import Voters
 from ..voters.thresholds import InfiniteValue, candidate_voters
 
@@ -146,10 +147,12 @@ class Problem:
     def ensemble(
         self, voters: Voters, boosted: Sequence[Boosted], info: Mapping[str, Any] | None = None, *,
         loss: str = "squared", link: str | None = None, calibration: tuple[np.ndarray, np.ndarray] | None = None,
+        sums: Sums | None = None,
     ) -> Ensemble:  # fmt: skip
         """The model: voters with a weight, one run per output, in the units of the targets.
 
-        A calibration, intercept and slope of the log-odds, is folded into weights and intercepts.
+        A calibration, intercept and slope of the log-odds, is folded into weights and intercepts. Sums over the
+        training rows tell how many there are in each bin.
         """
         weight = np.column_stack([result.weight for result in boosted]) * self.target_scale
         intercept = np.array([result.intercept for result in boosted]) * self.target_scale
@@ -173,7 +176,28 @@ class Problem:
             loss=loss,
             link=link,
             slope=slope[0] if self.one_output else slope,
+            bin_mass=None if sums is None else bin_mass_of(sums, active),
         )
+
+
+def bin_mass_of(sums: Sums, active: np.ndarray) -> np.ndarray:
+    """Weight of the rows in each bin of the shape functions of some voters, given by ascending numbers.
+
+    Bins between candidate thresholds that are not active are one bin of the shape function. Levels come first, each for
+    itself, then one never seen.
+    """
+    assert isinstance(sums, ColumnSums)
+    columns, position = sums.voters.locate(active)
+    found = [np.empty(0)]
+    for column in np.unique(columns).tolist():
+        mass, own = sums.mass_of(column), position[columns == column]
+        if sums.voters.is_level[column]:
+            found += [mass[1:-1], mass[:1]]
+        else:
+            cuts = own[own < sums.voters.n_cuts[column]]
+            found.append(np.add.reduceat(mass[:-1], np.append(0, cuts + 1)))
+        found.append(mass[-1:])
+    return np.concatenate(found)
 
 
 def _read(given: Examples, reading: Reading) -> tuple[FrameSchema, np.ndarray]:

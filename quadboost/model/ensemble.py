@@ -18,7 +18,7 @@ from ..common.threads import resolve_threads
 from ..data.schema import TEXT, FrameSchema, kind_of, to_matrix
 from ..kernels.bins import StepFunctions
 from ..voters.bins import bin_index, starts
-from ..voters.checking import check_voters
+from ..voters.checking import bins_of_shapes, check_bin_mass, check_voters
 from ..voters.columns import MISSING, Intervals
 from .links import LINKS, check_link, default_link
 
@@ -44,6 +44,10 @@ class ShapeFunction(NamedTuple):
         last of a level never seen.
     missing : float or array of shape (n_outputs,)
         Where the value is missing.
+    mass : array of shape (k + 1,), or None
+        Weight of the training rows behind each of the values; None where it is not known.
+    missing_mass : float or None
+        Weight of the training rows where the value is missing.
     """
 
     feature: int
@@ -51,6 +55,8 @@ class ShapeFunction(NamedTuple):
     levels: list[list[Any]] | None
     values: np.ndarray
     missing: np.ndarray
+    mass: np.ndarray | None = None
+    missing_mass: float | None = None
 
 
 class Ensemble:
@@ -80,6 +86,9 @@ class Ensemble:
         for more.
     slope : float, or float64 array of shape (n_outputs,)
         What the weights were multiplied by when the link was folded in; weight / slope are those of the loss.
+    bin_mass : float64 array
+        Weight of the training rows in each bin of each shape function, in the order of `shape_functions()`, those with
+        a missing value last. Empty where it is not known, as in a file of format 1.
     info : dict
         Parameters, training size and time, figures; whatever JSON can hold.
     schema : FrameSchema
@@ -101,6 +110,7 @@ class Ensemble:
         loss: str = "squared",
         link: str | None = None,
         slope: float | np.ndarray = 1.0,
+        bin_mass: np.ndarray | None = None,
         info: Mapping[str, Any] | None = None,
     ) -> None:
         self.feature = np.array(feature, dtype=np.int32, order="C")
@@ -112,6 +122,7 @@ class Ensemble:
         self.loss = loss
         self.link = default_link(classes is not None) if link is None else link
         self.slope = self._slope_of(slope)
+        self.bin_mass = np.empty(0) if bin_mass is None else np.array(bin_mass, dtype=np.float64, order="C")
         self.info = copy.deepcopy(dict(info or {}))
         self._check(int(n_features), feature_names, categories or {})
         self.schema = FrameSchema(
@@ -133,14 +144,20 @@ class Ensemble:
         super().__setattr__(name, value)
 
     def replace(self, **changes: Any) -> Ensemble:
-        """The same model but for some arguments of the constructor, such as feature_names or info."""
+        """The same model but for some arguments of the constructor, such as feature_names or info.
+
+        Other voters have other bins: what was known of their mass is forgotten then.
+        """
         names = ["feature", "threshold", "weight", "intercept", "kind"]
         names += ["n_features", "classes", "feature_names", "categories", "loss", "link", "slope", "info"]
+        if not changes.keys() & {"feature", "threshold", "kind", "categories"}:
+            names.append("bin_mass")
         return Ensemble(**{name: getattr(self, name) for name in names} | changes)
 
     def _check(self, n_features: int, names: Sequence[str] | None, categories: Mapping[int, list[list[Any]]]) -> None:
         intercept = np.atleast_1d(self.intercept)
         check_voters(self.feature, self.kind, self.threshold, self.weight, intercept, n_features, categories)
+        check_bin_mass(self.bin_mass, self.feature, self.kind, categories)
         if intercept.shape != (self.n_outputs,):
             raise ValueError(f"the intercept has shape {intercept.shape}; there are {self.n_outputs} outputs")
         if self.classes is not None:
@@ -236,17 +253,24 @@ class Ensemble:
     def shape_functions(self) -> list[ShapeFunction]:
         """What each feature with a voter adds to the score, as a step function."""
         shapes = []
-        for feature, cuts, values in self._shapes:
+        for (feature, cuts, values), mass in zip(self._shapes, self._masses(), strict=True):
             if self.weight.ndim == 1:
                 values = values[:, 0]
             levels = self.categories.get(feature)
             if levels is not None:
                 row = np.zeros(len(levels) + 1, np.intp)  # of a level without a voter: as one never seen
                 row[cuts.astype(np.intp)] = np.arange(1, len(cuts) + 1)
-                shapes.append(ShapeFunction(feature, np.empty(0), levels, values[row], values[-1]))
+                shapes.append(ShapeFunction(feature, np.empty(0), levels, values[row], values[-1], *mass))
             else:
-                shapes.append(ShapeFunction(feature, cuts, None, values[:-1], values[-1]))
+                shapes.append(ShapeFunction(feature, cuts, None, values[:-1], values[-1], *mass))
         return shapes
+
+    def _masses(self) -> list[tuple[np.ndarray | None, float | None]]:
+        """The mass in the bins of each shape function, and where the value is missing."""
+        if not len(self.bin_mass):
+            return [(None, None)] * len(self._shapes)
+        ends = np.cumsum(bins_of_shapes(self.feature, self.kind, self.categories))
+        return [(own[:-1], float(own[-1])) for own in np.split(self.bin_mass, ends[:-1])]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to an HDF5 file; the file appears whole or not at all."""

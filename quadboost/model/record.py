@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..data.schema import INTEGERS
-from ..voters.checking import check_voters
+from ..voters.checking import check_bin_mass, check_voters
 from .links import check_link, default_link
 
 MAX_INFO_DEPTH = 32
@@ -51,6 +51,7 @@ class ModelRecord:
     loss: str = "squared"
     link: str | None = None
     slope: float | NDArray[np.float64] = 1.0
+    bin_mass: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     info: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -76,11 +77,12 @@ def to_parts(record: ModelRecord) -> tuple[Arrays, bytes]:
         "weight": _as_array("weight", weight[:, None] if one_output else weight, "<f8", 2),
         "intercept": _as_array("intercept", np.atleast_1d(record.intercept), "<f8", 1),
         "slope": _as_array("slope", slope, "<f8", 1),
+        "bin_mass": _as_array("bin_mass", record.bin_mass, "<f8", 1),
         "feature": _as_array("feature", record.feature, "<i4", 1),
         "kind": _as_array("kind", record.kind, "|u1", 1),
     }
     for name, array in arrays.items():
-        if len(array) != arrays["weight"].shape[1 if name in ("intercept", "slope") else 0]:
+        if name != "bin_mass" and len(array) != arrays["weight"].shape[1 if name in ("intercept", "slope") else 0]:
             raise ModelFileError(f"{name} has {len(array)} values, but weight has the shape {weight.shape}")
     metadata = {
         "n_features": record.n_features,
@@ -105,7 +107,7 @@ def from_parts(arrays: Arrays, text: bytes, file_format: int) -> ModelRecord:
     metadata = _parse(text, METADATA_KEYS[file_format])
     if file_format == 1:  # had one loss, and one link each for targets and labels
         metadata |= {"loss": "squared", "link": default_link(metadata["classes"] is not None)}
-        arrays = {**arrays, "slope": np.ones(len(arrays["intercept"]))}
+        arrays = {**arrays, "slope": np.ones(len(arrays["intercept"])), "bin_mass": np.empty(0)}
     n_features, one_output = metadata["n_features"], metadata["one_output"]
     n_outputs = len(arrays["intercept"])
     if type(n_features) is not int or not 0 <= n_features < 2**31:
@@ -122,9 +124,10 @@ def from_parts(arrays: Arrays, text: bytes, file_format: int) -> ModelRecord:
         raise ModelFileError(f"info is {info!r:.60}, not a dict")
     if wrong := _wrong_in(info, MAX_INFO_DEPTH):
         raise ModelFileError(f"info{wrong}")
-    voters = {name: values for name, values in arrays.items() if name != "slope"}
+    voters = {name: values for name, values in arrays.items() if name not in ("slope", "bin_mass")}
     try:
         check_voters(**voters, n_features=n_features, categories=categories)
+        check_bin_mass(arrays["bin_mass"], arrays["feature"], arrays["kind"], categories)
         check_link(metadata["loss"], metadata["link"], arrays["slope"], 0 if classes is None else len(classes))
     except ValueError as error:
         raise ModelFileError(str(error)) from None
@@ -141,6 +144,7 @@ def from_parts(arrays: Arrays, text: bytes, file_format: int) -> ModelRecord:
         loss=metadata["loss"],
         link=metadata["link"],
         slope=float(arrays["slope"][0]) if one_output else arrays["slope"],
+        bin_mass=arrays["bin_mass"],
         info=info,
     )
 

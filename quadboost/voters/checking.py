@@ -45,6 +45,31 @@ def check_voters(
         _refuse(twice, order, "voter {1} stands there twice")
 
 
+def bins_of_shapes(feature: np.ndarray, kind: np.ndarray, categories: Mapping[int, Sequence[Any]]) -> np.ndarray:
+    """How many bins the shape function of each feature with a voter has, that for missing values included."""
+    features, place = np.unique(feature, return_inverse=True)
+    n_values = np.bincount(place[kind == THRESHOLD], minlength=len(features)) + 1
+    is_level = np.flatnonzero(np.isin(features, list(categories)))
+    n_values[is_level] = [len(categories[f]) + 1 for f in features[is_level].tolist()]
+    return n_values + 1
+
+
+def check_bin_mass(
+    bin_mass: np.ndarray, feature: np.ndarray, kind: np.ndarray, categories: Mapping[int, Sequence[Any]]
+) -> None:
+    """Refuse masses that are not those of the bins of these voters' shape functions; empty: they are not known."""
+    if not bin_mass.size and bin_mass.ndim == 1:
+        return
+    n_bins = bins_of_shapes(feature, kind, categories)
+    if bin_mass.shape != (n_bins.sum(),):
+        raise ValueError(f"bin_mass has the shape {bin_mass.shape}, but the shape functions have {n_bins.sum()} bins")
+    _refuse(~np.isfinite(bin_mass), bin_mass, "bin_mass {0} is {1}, not a finite number")
+    _refuse(bin_mass < 0, bin_mass, "bin_mass {0} is {1}, less than 0")
+    with np.errstate(over="ignore"):
+        total = np.add.reduceat(bin_mass, np.cumsum(n_bins) - n_bins)
+    _refuse(~((total > 0) & np.isfinite(total)), total, "bin_mass adds up to {1} for shape function {0}")
+
+
 def _check_levels(
     feature: np.ndarray,
     kind: np.ndarray,

@@ -440,3 +440,14 @@ def test_a_link_does_not_change(name):
 def test_a_copy_keeps_its_link(copied):
     same = copied(linked(0.5, 2, loss="logistic", link="logit", slope=2.5))
     assert (same.loss, same.link, same.slope) == ("logistic", "logit", 2.5)
+
+
+def test_masses_go_with_the_voters_and_are_forgotten_with_them():
+    made = Ensemble([0, 0], [1.0, 2.0], [0.5, 0.25], 0.0, n_features=1, bin_mass=[3.0, 2.0, 1.0, 0.0])
+    assert made.replace(weight=[1.0, 2.0], feature_names=["x"]).bin_mass.tolist() == [3.0, 2.0, 1.0, 0.0]
+    assert made.replace(threshold=[1.0, 3.0]).bin_mass.tolist() == []
+    (shape,) = made.shape_functions()
+    assert (shape.mass.tolist(), shape.missing_mass) == ([3.0, 2.0, 1.0], 0.0)
+    with pytest.raises(ValueError, match="bin_mass has the shape"):
+        made.replace(bin_mass=[1.0])
+    assert (made.bin_mass.flags.writeable, shape.mass.flags.writeable) == (False, False)
