@@ -135,6 +135,7 @@ def mutated_sizes(arrays: Arrays, rng: random.Random) -> Arrays:
     if "bin_mass" in arrays:
         n_bins = len(arrays["bin_mass"])
         shapes["bin_mass"] = (rng.choice([n_bins, n_bins, 0, n_bins + 1, 3, 300]),)
+        shapes["bin_error"] = (rng.choice([shapes["bin_mass"][0], n_bins, 0, 3]), n_outputs)
     return {name: np.resize(values, shapes.get(name, (n_voters,))) for name, values in arrays.items()}
 
 

@@ -41,7 +41,7 @@ def calibrated() -> ModelRecord:
     """The model of tests/data/model-v2.h5: the same voters, with a link folded into their weights, and their masses."""
     link = {"weight": 2.5 * example().weight, "intercept": 0.125, "link": "logit", "slope": 2.5}
     of_bins = [[3.0, 1.0, 0.5], [2.0, 2.5, 0.0, 0.0], [0.0, 4.5, 0.0], [4.25, 0.25, 0.0]]  # the last of each: missing
-    return replace(example(), **link, bin_mass=np.concatenate(of_bins))
+    return replace(example(), **link, bin_mass=np.concatenate(of_bins), bin_error=np.arange(13) / 64)
 
 
 def many_outputs() -> ModelRecord:
@@ -55,11 +55,14 @@ def many_outputs() -> ModelRecord:
         classes=np.array([1, 2, 9]),
         link="clipped",
         slope=np.ones(3),
+        bin_error=np.empty((0, 3)),
     )
 
 
 def softmax() -> ModelRecord:
-    return replace(many_outputs(), loss="logistic", link="softmax", slope=np.array([1.0, 5e-324, 1e300]))
+    bins = {"bin_mass": np.array([1e300, 0.0, 0.0, 1.0, 2.0, 3.0]), "bin_error": np.arange(18.0).reshape(6, 3)}
+    slope = np.array([1.0, 5e-324, 1e300])
+    return replace(many_outputs(), loss="logistic", link="softmax", slope=slope, **bins)
 
 
 def constant() -> ModelRecord:
@@ -73,6 +76,7 @@ def constant() -> ModelRecord:
         n_features=0,
         link="identity",
         slope=np.ones(1),
+        bin_error=np.empty((0, 1)),
     )
 
 
@@ -113,7 +117,7 @@ def parts_of_format_1(record: ModelRecord) -> tuple[dict[str, np.ndarray], bytes
     """What a file of format 1 holds of a record: no loss, link, slope or masses."""
     arrays, text = to_parts(record)
     metadata = json.loads(text)
-    del arrays["slope"], arrays["bin_mass"], metadata["loss"], metadata["link"]
+    del arrays["slope"], arrays["bin_mass"], arrays["bin_error"], metadata["loss"], metadata["link"]
     return arrays, json.dumps(metadata, separators=(",", ":")).encode()
 
 
@@ -193,6 +197,9 @@ def assert_masses(record: ModelRecord) -> None:
     mass, at = record.bin_mass, 0
     assert mass.dtype == np.float64
     assert mass.ndim == 1
+    if len(record.bin_error):
+        assert record.bin_error.shape == (len(mass), *record.weight.shape[1:])
+        assert all(0 <= error < math.inf for error in record.bin_error.ravel().tolist())
     if not len(mass):
         return
     for feature in sorted(set(record.feature.tolist())):

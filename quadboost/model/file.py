@@ -32,11 +32,11 @@ _MAGIC = b"QuadBoost model\n"
 _USERBLOCK = 512
 # Magic, format, bytes after the userblock, SHA-256 of all but these 32 bytes, version of quadboost: so in
 # every format. Then sizes, of 8 bytes each: the numbers of voters, of outputs and of bytes of metadata, and in format 2
-# of bins.
+# of bins with a mass and of bins with an error.
 _HEAD = struct.Struct("<16sQQ32s32s")
 _DIGEST = slice(32, 64)
-_N_SIZES = {1: 3, 2: 4}
-_MOST_DATASETS = {1: 8, 2: 16}
+_N_SIZES = {1: 3, 2: 5}
+_MOST_DATASETS = {1: 8, 2: 32}
 
 
 def write_model(
@@ -102,9 +102,16 @@ def read_model(path: str | os.PathLike[str], expected_sha256: str | None = None)
         raise ModelFileError(f"cannot load {path}: {error}") from None
 
 
-def _layout(n_voters: int, n_outputs: int, n_metadata: int, n_bins: int | None = None) -> list[Dataset]:
+def _layout(n_voters: int, n_outputs: int, n_metadata: int, *n_bins: int) -> list[Dataset]:
     """The datasets in the order of the file: the widest numbers first, so all are aligned without gaps."""
-    since_2 = [] if n_bins is None else [Dataset("slope", "<f8", (n_outputs,)), Dataset("bin_mass", "<f8", (n_bins,))]
+    since_2 = []
+    if n_bins:
+        n_masses, n_errors = n_bins
+        since_2 = [
+            Dataset("slope", "<f8", (n_outputs,)),
+            Dataset("bin_mass", "<f8", (n_masses,)),
+            Dataset("bin_error", "<f8", (n_errors, n_outputs)),
+        ]
     return [
         Dataset("threshold", "<f8", (n_voters,)),
         Dataset("weight", "<f8", (n_voters, n_outputs)),
@@ -117,7 +124,9 @@ def _layout(n_voters: int, n_outputs: int, n_metadata: int, n_bins: int | None =
 
 
 def _pack(arrays: Mapping[str, NDArray[Any]], metadata: bytes, version: str, file_format: int = FORMAT) -> bytes:
-    sizes = (*arrays["weight"].shape, len(metadata), *((len(arrays["bin_mass"]),) if file_format > 1 else ()))
+    sizes = (*arrays["weight"].shape, len(metadata))
+    if file_format > 1:
+        sizes += (len(arrays["bin_mass"]), len(arrays["bin_error"]))
     layout = _layout(*sizes)
     numbers = [arrays[dataset.name].tobytes() for dataset in layout[:-1]]
     body = b"".join([structure(layout, _USERBLOCK, _MOST_DATASETS[file_format]), *numbers, metadata])

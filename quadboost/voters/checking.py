@@ -54,19 +54,22 @@ def bins_of_shapes(feature: np.ndarray, kind: np.ndarray, categories: Mapping[in
     return n_values + 1
 
 
-def check_bin_mass(
-    bin_mass: np.ndarray, feature: np.ndarray, kind: np.ndarray, categories: Mapping[int, Sequence[Any]]
+def check_bins(
+    mass: np.ndarray, error: np.ndarray, feature: np.ndarray, kind: np.ndarray, categories: Mapping[int, Sequence[Any]]
 ) -> None:
-    """Refuse masses that are not those of the bins of these voters' shape functions; empty: they are not known."""
-    if not bin_mass.size and bin_mass.ndim == 1:
+    """Refuse masses and errors that are not of the bins of these voters' shape functions; empty: they are not known."""
+    if not mass.size and not error.size:
         return
     n_bins = bins_of_shapes(feature, kind, categories)
-    if bin_mass.shape != (n_bins.sum(),):
-        raise ValueError(f"bin_mass has the shape {bin_mass.shape}, but the shape functions have {n_bins.sum()} bins")
-    _refuse(~np.isfinite(bin_mass), bin_mass, "bin_mass {0} is {1}, not a finite number")
-    _refuse(bin_mass < 0, bin_mass, "bin_mass {0} is {1}, less than 0")
+    for name, values in (("bin_mass", mass), ("bin_error", error)):
+        if values.size and len(values) != n_bins.sum():
+            raise ValueError(f"{name} has {len(values)} values, but the shape functions have {n_bins.sum()} bins")
+        _refuse(~np.isfinite(values), values, f"{name} {{0}} is {{1}}, not a finite number")
+        _refuse(values < 0, values, f"{name} {{0}} is {{1}}, less than 0")
+    if not mass.size:
+        raise ValueError("there are errors of bins, but no masses; give both, or neither")
     with np.errstate(over="ignore"):
-        total = np.add.reduceat(bin_mass, np.cumsum(n_bins) - n_bins)
+        total = np.add.reduceat(mass, np.cumsum(n_bins) - n_bins)
     _refuse(~((total > 0) & np.isfinite(total)), total, "bin_mass adds up to {1} for shape function {0}")
 
 
