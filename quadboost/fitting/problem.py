@@ -181,23 +181,27 @@ class Problem:
 
 
 def bin_mass_of(sums: Sums, active: np.ndarray) -> np.ndarray:
-    """Weight of the rows in each bin of the shape functions of some voters, given by ascending numbers.
-
-    Bins between candidate thresholds that are not active are one bin of the shape function. Levels come first, each for
-    itself, then one never seen.
-    """
+    """Weight of the rows in each bin of the shape functions of some voters, given by ascending numbers."""
     assert isinstance(sums, ColumnSums)
     columns, position = sums.voters.locate(active)
     found = [np.empty(0)]
     for column in np.unique(columns).tolist():
-        mass, own = sums.mass_of(column), position[columns == column]
-        if sums.voters.is_level[column]:
-            found += [mass[1:-1], mass[:1]]
-        else:
-            cuts = own[own < sums.voters.n_cuts[column]]
-            found.append(np.add.reduceat(mass[:-1], np.append(0, cuts + 1)))
-        found.append(mass[-1:])
+        own = position[columns == column]
+        place = shape_bins(sums.voters, column, own[own < sums.voters.n_cuts[column]])
+        found.append(np.bincount(place, sums.mass_of(column)))
     return np.concatenate(found)
+
+
+def shape_bins(voters: Voters, column: int, cuts: np.ndarray) -> np.ndarray:
+    """Which bin of the shape function each bin of a column belongs to, given the numbers of the active cuts.
+
+    Bins between cuts that are not active are one bin of the shape function. Levels come first, each for itself, then one
+    never seen; missing values are last.
+    """
+    n_cuts = int(voters.n_cuts[column])
+    if voters.is_level[column]:
+        return np.concatenate([[n_cuts], np.arange(n_cuts), [n_cuts + 1]])
+    return np.append(np.searchsorted(cuts, np.arange(n_cuts + 1)), len(cuts) + 1)
 
 
 def _read(given: Examples, reading: Reading) -> tuple[FrameSchema, np.ndarray]:

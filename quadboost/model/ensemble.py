@@ -20,6 +20,7 @@ from ..kernels.bins import StepFunctions
 from ..voters.bins import bin_index, starts
 from ..voters.checking import bins_of_shapes, check_bins, check_voters
 from ..voters.columns import MISSING, Intervals
+from .explained import Explained
 from .links import LINKS, check_link, default_link
 
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -67,7 +68,7 @@ class ShapeFunction(NamedTuple):
     missing_error: np.ndarray | None = None
 
 
-class Ensemble:
+class Ensemble(Explained):
     """A weighted sum of stumps. It does not change; its arrays are read-only.
 
     Attributes
@@ -198,6 +199,9 @@ class Ensemble:
         if values.shape not in ((), (self.n_outputs,)):
             raise ValueError(f"the slope has shape {values.shape}; there are {self.n_outputs} outputs")
         return float(values.ravel()[0]) if self.weight.ndim == 1 else np.resize(values, self.n_outputs)
+
+    def _explained(self) -> Ensemble:
+        return self
 
     @property
     def _n_classes(self) -> int:
