@@ -27,7 +27,7 @@ class Tree:
     """A term that finds its value by questions.
 
     Nodes are in preorder: the left child of a node is the next one. A value goes right if it is above the threshold;
-    at a node with `is_level`, if it equals it. A threshold of infinity sends only missing values right.
+    at a node with `is_level`, if it equals it. A threshold of infinity asks whether it is missing.
 
     Attributes
     ----------
@@ -317,7 +317,8 @@ def without_idle_nodes(tree: Tree) -> Tree:
     """The same function; a node below which all leaves are equal becomes one of them. There is always one question."""
     n = len(tree.feature)
     if n == 1:
-        return Steps(tree.name, 0, np.empty(0), tree.values, tree.values[0]).as_tree()
+        none, values = np.zeros(3, bool), np.repeat(tree.values, 3, axis=0)
+        return Tree(tree.name, np.array([0, -1, -1]), np.zeros(3), none, np.array([2, -1, -1]), none, values)
     leaf_of = np.where(tree.feature < 0, np.arange(n), -1)  # the leaf that stands for all below a node, if one does
     for node in range(n - 1, 0, -1):
         left, right = leaf_of[node + 1] if node + 1 < n else -1, leaf_of[tree.right[node]]
