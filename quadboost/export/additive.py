@@ -126,10 +126,9 @@ Term = Steps | Tree
 
 @dataclass(frozen=True)
 class Examples:
-    """Rows to test an export with: their values, the same as numbers, and their scores."""
+    """Rows to test an export with, and their scores."""
 
     rows: list[list[Any]]
-    matrix: np.ndarray
     scores: np.ndarray  # (m, n_outputs)
 
     def hexadecimal(self) -> list[list[str]]:
@@ -200,9 +199,12 @@ class Additive:
         rows = [[None] * len(self.names)]
         for _ in range(N_EXAMPLES - 1):
             rows.append([own[rng.integers(len(own))] for own in choices])
+        return self.scored(rows)
+
+    def scored(self, rows: list[list[Any]]) -> Examples:
+        """Rows of plain values, None where missing, and their scores."""
         matrix = np.array([[self._number(feature, value) for feature, value in enumerate(row)] for row in rows])
-        scores = self.ensemble.score_matrix(matrix).reshape(len(rows), self.n_outputs)
-        return Examples(rows, matrix, scores)
+        return Examples(rows, self.ensemble.score_matrix(matrix).reshape(len(rows), self.n_outputs))
 
     def _choices(self, feature: int) -> list[Any]:
         if feature not in self.levels:
