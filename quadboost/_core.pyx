@@ -4,6 +4,7 @@ Python allocates, the kernels fill; arguments are marked IN / OUT. Kernels trust
 check) and hold no policy.
 """
 from cython.parallel cimport prange
+from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int32_t, int64_t
 
 from quadboost.kernels.gram cimport Store
@@ -120,6 +121,42 @@ cdef void _gram_row(
     cdef Py_ssize_t j
     for j in range(i, n):
         out[j] = column[voter[j]] * per_weight - centre[i] * centre[j]
+
+
+# ---------------------------------------------------------------------------------------------
+# The dual of a penalty that is ridge x^2 + 2 shrink |x| for x from low to high, for each voter
+# ---------------------------------------------------------------------------------------------
+
+def steepest(
+    const double[::1] edge,              # IN  (K)
+    const double[:] ridge, const double[:] shrink, const double[:] low, const double[:] high,   # IN  (K)
+):
+    """The largest edge in units of what shrinks it, among those that nothing else holds."""
+    cdef double most = 0, end
+    cdef Py_ssize_t j
+    with nogil:
+        for j in range(edge.shape[0]):
+            end = high[j] if edge[j] > 0 else -low[j]
+            if edge[j] != 0 and ridge[j] == 0 and end == INFINITY:
+                most = max(most, fabs(edge[j]) / shrink[j])
+    return most
+
+
+def conjugate(
+    const double[::1] edge, double scale,    # IN  (K), such that the answer is finite
+    const double[:] ridge, const double[:] shrink, const double[:] low, const double[:] high,   # IN  (K)
+):
+    """The sum over voters of the largest 2 scale edge x - penalty(x)."""
+    cdef double total = 0, pull, end, x
+    cdef Py_ssize_t j
+    with nogil:
+        for j in range(edge.shape[0]):
+            pull = fabs(scale * edge[j]) - shrink[j]
+            end = high[j] if scale * edge[j] > 0 else -low[j]
+            if pull > 0 and (ridge[j] > 0 or end < INFINITY):  # else it is zero, but for rounding
+                x = min(pull / ridge[j], end) if ridge[j] > 0 else end
+                total += x * (2 * pull - ridge[j] * x)
+    return total
 
 
 # ---------------------------------------------------------------------------------------------

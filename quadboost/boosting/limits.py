@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from .. import _core
 from .._core import dot
 from .penalties import Penalty
-
-LEAST_RIDGE = 1e-200  # in place of none: the best weight of a straight line is at a bound
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +83,8 @@ class Limited(Penalty):
         self._ridge, self._shrink, cap = base.ridge * factor**2, base.shrink * factor, base.cap / factor
         self._low = -cap if lower is None else np.maximum(lower, -cap)
         self._high = cap if upper is None else np.minimum(upper, cap)
+        is_bounded = np.isfinite(self._low) & np.isfinite(self._high)
+        self._has_gap = bool(np.all((self._ridge > 0) | (self._shrink > 0) | is_bounded))
 
     def __repr__(self) -> str:
         digest = hashlib.sha256()
@@ -126,37 +127,21 @@ class Limited(Penalty):
 
     @property
     def has_gap(self) -> bool:
-        is_bounded = np.isfinite(self.low) & np.isfinite(self.high)
-        return bool(np.all((self.ridge > 0) | (self.shrink > 0) | is_bounded))
+        return self._has_gap
 
     def gap(self, weight: np.ndarray, edge: np.ndarray, risk: float) -> float:
-        # By Fenchel's duality, with theta = s r in place of the residuals r, for every s that keeps all terms finite:
+        # By Fenchel's duality, with s times the residuals in the place of the dual, for every s where all is finite:
         # (1 - s)^2 risk + sum_j (penalty(a_j) - 2 s a_j edge_j + sup_x (2 s edge_j x - penalty(x))).
         if not self.has_gap:
             return np.nan
-        product, value = dot(weight, edge), self.value(weight)
-        steepest = self._steepest(edge)
-        limit = 1.0 / steepest if steepest > 0 else np.inf
-        scales = {min(1.0, limit), min(max(1.0 + product / risk, 0.0), limit) if risk > 0 else min(1.0, limit)}
-        gaps = [(1.0 - s) ** 2 * risk + value - 2.0 * s * product + self._conjugate(s * edge) for s in scales]
-        return max(0.0, min(gaps))
-
-    def _steepest(self, edge: np.ndarray) -> float:
-        """The largest edge that has no end to go to, in units of what shrinks it."""
-        with np.errstate(divide="ignore"):
-            per_shrink = np.where(self.ridge > 0, 0.0, 1.0 / np.asarray(self.shrink))
-        up = edge * np.where(self.high == np.inf, per_shrink, 0.0)
-        down = edge * np.where(self.low == -np.inf, -per_shrink, 0.0)
-        return float(np.maximum(up, down).max(initial=0.0))
-
-    def _conjugate(self, edge: np.ndarray) -> float:
-        """The sum over voters of the largest 2 edge x - penalty(x), for edges that make all of them finite."""
-        pull = edge - np.clip(edge, -self.shrink, self.shrink)
-        has_end = self.ridge > 0
-        low = np.where(has_end | np.isfinite(self.low), self.low, 0.0)
-        high = np.where(has_end | np.isfinite(self.high), self.high, 0.0)
-        x = np.clip(pull / np.maximum(self.ridge, LEAST_RIDGE), low, high)
-        return float((x * (2.0 * pull - self.ridge * x)).sum())
+        rule, product = self.rule(len(weight)), dot(weight, edge)
+        steepest = _core.steepest(edge, *rule)
+        best = 1.0 + max(0.0, product) / risk if risk > 0 else 1.0  # where all bounds are zero or infinite
+        gaps = [
+            (1.0 - scale) ** 2 * risk - 2.0 * scale * product + _core.conjugate(edge, scale, *rule)
+            for scale in {1.0 / max(steepest, 1.0), 1.0 / max(steepest, 1.0 / best)}
+        ]
+        return max(0.0, self.value(weight) + min(gaps))
 
 
 def _per_voter(name: str, given: Any, n_voters: int) -> np.ndarray:
