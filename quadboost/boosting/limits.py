@@ -51,6 +51,10 @@ class Limits:
             raise ValueError(f"upper={_first(upper, ~(upper >= 0))} must be at least 0: a weight of 0 must be allowed")
         return cls(factor, lower, upper)
 
+    def take(self, voters: np.ndarray) -> Limits:
+        """Those of some voters."""
+        return Limits(*(None if own is None else own[voters] for own in (self.factor, self.lower, self.upper)))
+
     def bounds(self, n_voters: int) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper of every voter."""
         lower = -np.inf if self.lower is None else self.lower
