@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..common.checks import one_of
 from .schema import FrameSchema, column_number
 
 SIGNS = (-1, 0, 1)
+MOST_THAT_MEET = {"pairwise": 2, "no_interactions": 1}
 
 
 def signs_of(monotonic_cst: Any, schema: FrameSchema, n_outputs: int) -> np.ndarray | None:
@@ -38,6 +40,44 @@ def signs_of(monotonic_cst: Any, schema: FrameSchema, n_outputs: int) -> np.ndar
                 "order, give them as numbers, such as frame[name].cat.codes"
             )
     return signs if signs.any() else None
+
+
+class Meetings(NamedTuple):
+    """Which features may meet in a rule: those of a group, and no more than so many; None: any."""
+
+    groups: np.ndarray | None = None  # uint8 (n_groups, d)
+    most: int | None = None
+
+
+def meetings_of(interaction_cst: Any, schema: FrameSchema) -> Meetings:
+    """Which features may meet in a rule.
+
+    Parameters
+    ----------
+    interaction_cst : None, "pairwise", "no_interactions", or a list of groups
+        As scikit-learn's HistGradientBoosting has it. A group is a list of names or numbers of columns; features of
+        one group may meet. Columns in no group are one more group.
+    """
+    if interaction_cst is None:
+        return Meetings()
+    if isinstance(interaction_cst, str):
+        return Meetings(most=MOST_THAT_MEET[one_of("interaction_cst", interaction_cst, list(MOST_THAT_MEET))])
+    if isinstance(interaction_cst, Mapping) or not isinstance(interaction_cst, Iterable):
+        raise ValueError(
+            f"interaction_cst={interaction_cst!r} must be 'pairwise', 'no_interactions' or a list of groups of columns"
+        )
+    rows = []
+    for group in interaction_cst:
+        if isinstance(group, str) or not isinstance(group, Iterable):
+            raise ValueError(
+                f"interaction_cst has {group!r}, which is no group; give a list of columns, such as [0, 1]"
+            )
+        row = np.zeros(schema.n_features, dtype=np.uint8)
+        for item in group:
+            row[column_number(item, schema.feature_names, schema.n_features, "interaction_cst")] = 1
+        rows.append(row)
+    rest = np.all(np.array(rows).reshape(len(rows), schema.n_features) == 0, axis=0).astype(np.uint8)
+    return Meetings(np.array([*rows, rest] if rest.any() else rows))
 
 
 def label(schema: FrameSchema, feature: int) -> str:

@@ -29,6 +29,7 @@ from ..data.schema import FrameSchema, read_table, to_matrix
 from ..model.ensemble import Ensemble
 from ..voters.columns import Voters
 from ..voters.thresholds import InfiniteValue, candidate_voters
+from .limits import monotone_limits
 
 
 @dataclass(frozen=True)
@@ -154,17 +155,7 @@ class Problem:
 
     def limits(self, voters: Voters, output: int) -> Limits | None:
         """What is asked of the weights of voters for one of the scores."""
-        if self.signs is None or not self.signs[:, output].any():
-            return None
-        lower, upper = np.full(voters.n_voters, -np.inf), np.full(voters.n_voters, np.inf)
-        for feature in np.flatnonzero(self.signs[:, output]).tolist():
-            first = voters.voter_start[feature]
-            above = slice(first, first + voters.n_cuts[feature])  # "is missing" is free
-            if self.signs[feature, output] > 0:
-                lower[above] = 0.0
-            else:
-                upper[above] = 0.0
-        return Limits(lower=lower, upper=upper)
+        return None if self.signs is None else monotone_limits(voters, self.signs[:, output])
 
     def limited(self, penalty: Penalty, voters: Voters, output: int = 0) -> Penalty:
         """A penalty on the weights of voters for one of the scores, within what is asked of them."""

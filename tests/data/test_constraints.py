@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from quadboost.data.constraints import signs_of
+from quadboost.data.constraints import Meetings, meetings_of, signs_of
 from quadboost.data.schema import FrameSchema
 
 SCHEMA = FrameSchema(3, ("income", "debt", "town"), {2: [["a"], ["b"]]})
@@ -69,3 +69,30 @@ def test_columns_without_names_go_by_their_numbers():
         signs_of({"income": 1}, NAMELESS, 1)
     with pytest.raises(ValueError, match="column 2 is a category"):
         signs_of({2: 1}, NAMELESS, 1)
+
+
+def test_features_that_may_meet_are_given_as_scikit_learn_has_it():
+    assert meetings_of(None, SCHEMA) == Meetings(None, None)
+    assert meetings_of("pairwise", SCHEMA) == Meetings(None, 2)
+    assert meetings_of("no_interactions", SCHEMA) == Meetings(None, 1)
+    groups = meetings_of([{"income", 1}, ("debt",)], SCHEMA).groups
+    np.testing.assert_array_equal(groups, [[1, 1, 0], [0, 1, 0], [0, 0, 1]])
+    assert groups.dtype == np.uint8
+    np.testing.assert_array_equal(meetings_of([[0, 1, 2]], NAMELESS).groups, [[1, 1, 1]])
+    np.testing.assert_array_equal(meetings_of([], NAMELESS).groups, [[1, 1, 1]])
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("triples", "interaction_cst='triples' is not known; use 'pairwise' or 'no_interactions'"),
+        (3, "interaction_cst=3 must be 'pairwise', 'no_interactions' or a list of groups of columns"),
+        ({"income": 1}, "must be 'pairwise', 'no_interactions' or a list of groups"),
+        (["income", "debt"], "interaction_cst has 'income', which is no group; give a list of columns"),
+        ([[0, 7]], "interaction_cst has 7, which is no column of X"),
+    ],
+    ids=repr,
+)
+def test_meetings_that_mean_nothing_are_refused(given, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        meetings_of(given, SCHEMA)

@@ -134,14 +134,17 @@ def test_a_search_scores_candidates_within_the_constraints():
     assert search.best_score_ > 1.1 * free.best_score_, "the constraints cost something here, and the score says so"
 
 
-@pytest.mark.parametrize("penalty", ["l1", "l2", "linf"])
-def test_paths_are_monotone_exactly(penalty):
+@pytest.mark.parametrize(
+    ("penalty", "strengths"), [("l1", 4), ("l1", [0.1, 0.01]), ("l2", 4), ("linf", [0.01, 0.05])], ids=str
+)
+def test_paths_are_monotone_exactly(penalty, strengths):
     X, y = table()
-    path = regularization_path(X, y, penalty, strengths=4, tol=1e-3, monotonic_cst=SIGNS)
-    for number in range(4):
+    path = regularization_path(X, y, penalty, strengths=strengths, tol=1e-3, monotonic_cst=SIGNS)
+    for number in range(len(path.strength)):
         check_monotone(path.ensemble(number))
+    assert (path.dual_gap <= 1e-3 * y.var()).all()
     assert (path.dual_gap >= 0).all()
-    assert penalty != "l1" or path.n_active[0] == 0 < path.n_active[1]
+    assert strengths != 4 or penalty != "l1" or path.n_active[0] == 0 < path.n_active[1]
 
 
 def test_the_missing_voter_is_free():
