@@ -78,6 +78,10 @@ SHARED_PARAMETERS = """penalty : {"l1", "l2", "linf", None}
         Features of which each level is a voter. "auto": text, bool and categorical columns of a frame.
     min_category_count : int
         Levels of less weight than this are pooled.
+    monotonic_cst : dict or list, optional
+        From columns (names or numbers) to 1, -1 or 0: the score may only rise with the feature, only fall, or both; or
+        a list with one of these for each column. What a missing value adds is free. With several scores a sign is for
+        all of them; a list of as many signs, in place of one, has a sign for each.
     warm_start : bool
         Go on from the last fit, which must have been on the same data.
     max_seconds : float, optional
@@ -249,7 +253,7 @@ class QuadBoost(Explained, BaseEstimator):
 
     @property
     def _reading(self) -> Reading:
-        return Reading(self.categorical_features, self.min_category_count, type(self).__name__)
+        return Reading(self.categorical_features, self.min_category_count, type(self).__name__, self.monotonic_cst)
 
     def _fit(
         self, problem: Problem, validation: Rows | None, options: Options, start: float,

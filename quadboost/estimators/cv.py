@@ -324,7 +324,7 @@ class QuadBoostClassifierCV(_Search, QuadBoostClassifier):
     ----------
     {SEARCH_PARAMETERS}
     mode, max_rounds, thresholds, spacing, fit_intercept, reweight_every, reweight_sweeps, tol, cache_bytes, \
-    categorical_features, min_category_count, class_weight, loss, calibration, n_jobs, verbose
+    categorical_features, min_category_count, class_weight, monotonic_cst, loss, calibration, n_jobs, verbose
         As in `QuadBoostClassifier`.
 
     Attributes
@@ -340,7 +340,7 @@ class QuadBoostClassifierCV(_Search, QuadBoostClassifier):
         mode: str = "corrective", max_rounds: int = 1_000, thresholds: int | str = "auto", spacing: str = "quantile",
         fit_intercept: bool = True, reweight_every: int | str | None = "auto", reweight_sweeps: int | str = 1,
         tol: float = 1e-4, cache_bytes: int = DEFAULT_CACHE_BYTES, categorical_features: Any = "auto",
-        min_category_count: int = 5, class_weight: Any = None, loss: str = "squared",
+        min_category_count: int = 5, class_weight: Any = None, monotonic_cst: Any = None, loss: str = "squared",
         calibration: str | None = "auto", n_jobs: int | None = None, verbose: int = 0,
     ) -> None:  # fmt: skip
         self._set_parameters(locals())
@@ -370,7 +370,7 @@ class QuadBoostRegressorCV(_Search, QuadBoostRegressor):
     ----------
     {SEARCH_PARAMETERS}
     mode, max_rounds, thresholds, spacing, fit_intercept, reweight_every, reweight_sweeps, tol, cache_bytes, \
-    categorical_features, min_category_count, loss, quantile, huber_width, standardize, n_jobs, verbose
+    categorical_features, min_category_count, monotonic_cst, loss, quantile, huber_width, standardize, n_jobs, verbose
         As in `QuadBoostRegressor`. With `standardize`, "risk" is in units of each target's variance.
 
     Attributes
@@ -386,8 +386,8 @@ class QuadBoostRegressorCV(_Search, QuadBoostRegressor):
         mode: str = "corrective", max_rounds: int = 1_000, thresholds: int | str = "auto", spacing: str = "quantile",
         fit_intercept: bool = True, reweight_every: int | str | None = "auto", reweight_sweeps: int | str = 1,
         tol: float = 1e-4, cache_bytes: int = DEFAULT_CACHE_BYTES, categorical_features: Any = "auto",
-        min_category_count: int = 5, loss: str = "squared", quantile: float = 0.5, huber_width: float | str = "auto",
-        standardize: bool = False, n_jobs: int | None = None, verbose: int = 0,
+        min_category_count: int = 5, monotonic_cst: Any = None, loss: str = "squared", quantile: float = 0.5,
+        huber_width: float | str = "auto", standardize: bool = False, n_jobs: int | None = None, verbose: int = 0,
     ) -> None:  # fmt: skip
         self._set_parameters(locals())
 
