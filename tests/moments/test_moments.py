@@ -174,6 +174,7 @@ def test_moments_that_were_boosted_work_in_another_process(run_python, tmp_path)
         np.testing.assert_array_equal(own, other)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("cache_bytes", [1, 20_000, 1 << 26])
 @pytest.mark.parametrize("kind", ["rows", "sum of parts", "difference", "matrix"])
 @each_weight
