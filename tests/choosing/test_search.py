@@ -322,9 +322,10 @@ def wide_noise():
     return X, 0.3 * np.sign(X[:, 0]) + rng.normal(size=400)
 
 
+@pytest.mark.slow
 def test_runs_that_learn_noise_are_given_up_and_the_choice_is_the_same(monkeypatch):
     X, y = wide_noise()
-    options = {"reg_lambda": 8, "cv": 3, "max_rounds": 1_000}
+    options = {"reg_lambda": 8, "cv": 3, "max_rounds": 2_000}
     found = QuadBoostRegressorCV(**options).fit(X, y)
     monkeypatch.setattr("quadboost.choosing.search.HOPELESS", np.inf)
     known = QuadBoostRegressorCV(**options).fit(X, y)

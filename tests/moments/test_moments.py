@@ -31,6 +31,7 @@ def real_targets(X):
 # --- parts --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("seed", range(3))
 @each_weight
 @each_target
