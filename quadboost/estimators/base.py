@@ -27,7 +27,8 @@ from ..fitting.calibration import calibrate, calibrate_at_once
 from ..fitting.losses import coded, train_under_loss
 from ..fitting.problem import Problem, Reading, Rows
 from ..fitting.training import Measured, Options, Trained, Warm, train
-from ..model.ensemble import Ensemble
+from ..model.ensemble import Ensemble, ShapeFunction
+from ..model.explained import Explained
 from .watching import Judge, Model, Watch, best_stage
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ class _Warm(NamedTuple):
     outputs: list[Warm]
 
 
-class QuadBoost(BaseEstimator):
+class QuadBoost(Explained, BaseEstimator):
     """What classifier and regressor share."""
 
     def _set_parameters(self, parameters: Mapping[str, Any]) -> None:
@@ -178,6 +179,14 @@ class QuadBoost(BaseEstimator):
         """Write the fitted model to an HDF5 file, to be read by `quadboost.load`."""
         check_is_fitted(self)
         self.ensemble_.save(path)
+
+    def _explained(self) -> Ensemble:
+        check_is_fitted(self)
+        return self.ensemble_
+
+    def shape_functions(self, *, bands: bool = False) -> list[ShapeFunction]:
+        """What each feature adds to the score; see `Ensemble.shape_functions`."""
+        return self._explained().shape_functions(bands=bands)
 
     def _matrix(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
@@ -299,7 +308,10 @@ class QuadBoost(BaseEstimator):
         }
         loss, link = options.loss, trained.link
         boosted = trained.boosted
-        self._take_over(problem.ensemble(trained.voters, boosted, info, loss=loss, link=link, calibration=calibration))
+        sums = measured.moments.sums
+        self._take_over(
+            problem.ensemble(trained.voters, boosted, info, loss=loss, link=link, calibration=calibration, sums=sums)
+        )
         self._link = (0.0, 1.0) if calibration is None else calibration
         self._warm = None
         if self.warm_start:

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 
 from ..boosting.losses import make_loss
 from ..boosting.result import Boosted
+from ..choosing.bands import bin_errors
 from ..choosing.folds import Fold, Folds, Split
 from ..choosing.losses import cross_validate_loss, strengths_of_loss
 from ..choosing.plots import plot_surface
@@ -214,7 +215,7 @@ class _Search(QuadBoost):
         self.best_index_ = row
         self.best_score_ = float(table.mean[row])
         self.best_params_ = _parameters(candidates[table.candidate[row]], int(table.rounds[row]))
-        self._refit(problem, measured, start)
+        self._refit(folds, measured, start)
 
     def _judge(self, problem: Problem, y: np.ndarray, options: Options) -> Judge | None:
         if self.scoring == "risk":
@@ -249,10 +250,12 @@ class _Search(QuadBoost):
 
         return score
 
-    def _refit(self, problem: Problem, measured: Measured, start: float) -> None:
-        """Fit the chosen estimator to all rows, and take over what it has learnt."""
+    def _refit(self, folds: Folds, measured: Measured, start: float) -> None:
+        """Fit the chosen estimator to all rows, and take over what it has learnt; and to each fold, for the bands."""
         best: Any = self._estimator(**self.best_params_)
-        best._fit(problem, None, best._options(), start, measured)
+        options = best._options()
+        best._fit(folds.problem, None, options, start, measured)
+        best.ensemble_ = best.ensemble_.replace(bin_error=bin_errors(folds, options, best.ensemble_))
         best.ensemble_.info["estimator"] = type(self).__name__
         best.ensemble_.info["cross_validation"] = {
             "scoring": self.scoring if isinstance(self.scoring, str) else _name_of(self.scoring),

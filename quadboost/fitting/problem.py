@@ -27,6 +27,7 @@ from ..data.examples import (
 )
 from ..data.schema import FrameSchema, read_table, to_matrix
 from ..model.ensemble import Ensemble
+from ..moments.sums import ColumnSums, Sums
 from ..voters.columns import Voters
 from ..voters.thresholds import InfiniteValue, candidate_voters
 from .limits import monotone_limits
@@ -164,10 +165,12 @@ class Problem:
     def ensemble(
         self, voters: Voters, boosted: Sequence[Boosted], info: Mapping[str, Any] | None = None, *,
         loss: str = "squared", link: str | None = None, calibration: tuple[np.ndarray, np.ndarray] | None = None,
+        sums: Sums | None = None,
     ) -> Ensemble:  # fmt: skip
         """The model: voters with a weight, one run per output, in the units of the targets.
 
-        A calibration, intercept and slope of the log-odds, is folded into weights and intercepts.
+        A calibration, intercept and slope of the log-odds, is folded into weights and intercepts. Sums over the
+        training rows tell how many there are in each bin.
         """
         weight = np.column_stack([result.weight for result in boosted]) * self.target_scale
         intercept = np.array([result.intercept for result in boosted]) * self.target_scale
@@ -191,7 +194,32 @@ class Problem:
             loss=loss,
             link=link,
             slope=slope[0] if self.one_output else slope,
+            bin_mass=None if sums is None else bin_mass_of(sums, active),
         )
+
+
+def bin_mass_of(sums: Sums, active: np.ndarray) -> np.ndarray:
+    """Weight of the rows in each bin of the shape functions of some voters, given by ascending numbers."""
+    assert isinstance(sums, ColumnSums)
+    columns, position = sums.voters.locate(active)
+    found = [np.empty(0)]
+    for column in np.unique(columns).tolist():
+        own = position[columns == column]
+        place = shape_bins(sums.voters, column, own[own < sums.voters.n_cuts[column]])
+        found.append(np.bincount(place, sums.mass_of(column)))
+    return np.concatenate(found)
+
+
+def shape_bins(voters: Voters, column: int, cuts: np.ndarray) -> np.ndarray:
+    """Which bin of the shape function each bin of a column belongs to, given the numbers of the active cuts.
+
+    Bins between cuts that are not active are one bin of the shape function. Levels come first, each for itself, then one
+    never seen; missing values are last.
+    """
+    n_cuts = int(voters.n_cuts[column])
+    if voters.is_level[column]:
+        return np.concatenate([[n_cuts], np.arange(n_cuts), [n_cuts + 1]])
+    return np.append(np.searchsorted(cuts, np.arange(n_cuts + 1)), len(cuts) + 1)
 
 
 def _read(given: Examples, reading: Reading) -> tuple[FrameSchema, np.ndarray]:

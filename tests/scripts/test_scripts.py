@@ -132,6 +132,7 @@ def test_made_features_are_correlated(training):
     assert np.abs(np.corrcoef(X.T)[np.triu_indices(20, 1)]).mean() > 0.1
 
 
+@pytest.mark.slow
 def test_latency_is_of_many_calls_however_little_time_there_is(prediction, monkeypatch):
     monkeypatch.setattr(prediction, "LEAST_CALLS", 50)
     monkeypatch.setattr(prediction, "N_BLOCKS", 1)
@@ -151,6 +152,7 @@ def test_latency_is_of_many_calls_however_little_time_there_is(prediction, monke
     assert prediction.latencies({"one": call}, rows, 60.0)["one"].calls == 80
 
 
+@pytest.mark.slow
 def test_the_fuzzer_of_model_files_counts_every_file(run_script):
     printed = run_script("fuzz_model_files.py", "--files", "300", "--files-per-process", "200")
     assert "| what was changed | refused | the same model | another valid model |" in printed
