@@ -36,8 +36,8 @@ def signs_of(monotonic_cst: Any, schema: FrameSchema, n_outputs: int) -> np.ndar
         signs[feature] = _own_signs(given, label(schema, feature), n_outputs)
         if feature in schema.categories and signs[feature].any():
             raise ValueError(
-                f"monotonic_cst is for numbers, and {label(schema, feature)} is a category; if its levels have an "
-                "order, give them as numbers, such as frame[name].cat.codes"
+                f"monotonic_cst={given!r} is for a column of numbers, and {label(schema, feature)} is a category; "
+                "if its levels have an order, give them as numbers, such as frame[name].cat.codes"
             )
     return signs if signs.any() else None
 

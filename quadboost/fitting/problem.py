@@ -30,7 +30,7 @@ from ..model.ensemble import Ensemble
 from ..moments.sums import ColumnSums, Sums
 from ..voters.columns import Voters
 from ..voters.thresholds import InfiniteValue, candidate_voters
-from .limits import monotone_limits
+from .limits import limits_of
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ class Problem:
 
     def limits(self, voters: Voters, output: int) -> Limits | None:
         """What is asked of the weights of voters for one of the scores."""
-        return None if self.signs is None else monotone_limits(voters, self.signs[:, output])
+        return limits_of(voters, None if self.signs is None else self.signs[:, output])
 
     def limited(self, penalty: Penalty, voters: Voters, output: int = 0) -> Penalty:
         """A penalty on the weights of voters for one of the scores, within what is asked of them."""

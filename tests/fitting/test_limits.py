@@ -11,7 +11,7 @@ from quadboost.boosting.penalties import L1, L2
 from quadboost.boosting.rounds import run_rounds
 from quadboost.boosting.schedule import Schedule
 from quadboost.fitting.growth import Growth, grow_trees
-from quadboost.fitting.limits import monotone_limits
+from quadboost.fitting.limits import limits_of
 from quadboost.moments.moments import column_moments
 from quadboost.voters.columns import MISSING
 from quadboost.voters.thresholds import candidate_voters
@@ -36,19 +36,21 @@ def voters_with_trees(X, y):
 def test_stumps_have_the_sign_of_their_feature_and_is_missing_is_free():
     X, _ = table()
     voters = candidate_voters(X, thresholds=5)
-    limits = monotone_limits(voters, np.array([1, -1, 0, 0]))
+    limits = limits_of(voters, np.array([1, -1, 0, 0]))
     feature, kind, _ = voters.describe(np.arange(voters.n_voters))
     np.testing.assert_array_equal(limits.lower == 0, (feature == 0) & (kind != MISSING))
     np.testing.assert_array_equal(limits.upper == 0, (feature == 1) & (kind != MISSING))
     assert (kind == MISSING).any()
-    assert monotone_limits(voters, np.zeros(4)) is None
+    assert limits.factor is None
+    assert limits_of(voters, np.zeros(4), by_length=True) is None
+    assert limits_of(voters) is None
 
 
 def test_a_rule_may_move_where_all_its_conditions_let_it():
     X, y = table()
     voters = voters_with_trees(X, y)
     trees, signs = voters.trees, np.array([1, -1, 0, 0])
-    limits = monotone_limits(voters, signs)
+    limits = limits_of(voters, signs)
     lower, upper = (own[voters.first_rule :] for own in (limits.lower, limits.upper))
     kinds = set()
     rules = [path for path, is_root in zip(trees.paths(), trees.is_root, strict=True) if not is_root]
@@ -60,6 +62,21 @@ def test_a_rule_may_move_where_all_its_conditions_let_it():
     assert kinds == {frozenset(), frozenset({1}), frozenset({-1}), frozenset({1, -1})}
 
 
+def test_a_rule_is_penalised_by_the_root_of_its_length():
+    X, y = table()
+    voters = voters_with_trees(X, y)
+    limits = limits_of(voters, by_length=True)
+    assert limits.lower is None
+    assert (limits.factor[: voters.first_rule] == 1).all()
+    paths = [path for path, is_root in zip(voters.trees.paths(), voters.trees.is_root, strict=True) if not is_root]
+    length = [len({(voters.trees.feature[node], right) for node, right in path}) for path in paths]
+    np.testing.assert_array_equal(limits.factor[voters.first_rule :], np.sqrt(length))
+    assert max(length) > 2
+    both = limits_of(voters, np.array([1, 0, 0, 0]), by_length=True)
+    np.testing.assert_array_equal(both.factor, limits.factor)
+    assert (both.lower == 0).any()
+
+
 @pytest.mark.parametrize("penalty", [L1(0.003), L2(0.05)], ids=repr)
 def test_stumps_and_rules_together_are_monotone_exactly(penalty):
     X, y = table()
@@ -68,7 +85,7 @@ def test_stumps_and_rules_together_are_monotone_exactly(penalty):
     signs = np.array([1, -1, 0, 0])
     schedule = Schedule(max_rounds=2000, tol=1e-3)
     found = run_rounds(
-        moments, limited(penalty, monotone_limits(voters, signs)), schedule, mode="corrective", fit_intercept=True
+        moments, limited(penalty, limits_of(voters, signs)), schedule, mode="corrective", fit_intercept=True
     )
     assert np.count_nonzero(found.weight[voters.first_rule :]) > 10
     node_weight = np.zeros((voters.trees.n_nodes, 1))
