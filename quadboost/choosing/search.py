@@ -211,7 +211,7 @@ def _follow(
     )
     found = []
     for output in range(fold.train.n_outputs):
-        penalty = candidate.make(problem.limits(fold.voters, output))
+        penalty = candidate.make(problem.limits(fold.voters, output, candidate.penalty))
         with open_run(
             fold.train, penalty, mode=options.mode, fit_intercept=options.fit_intercept, output=output
         ) as run:
