@@ -259,7 +259,11 @@ class QuadBoost(Explained, BaseEstimator):
         if isinstance(penalty, str) and penalty == "auto":
             penalty = "l2" if growth.n_trees else "l1"
         return Options(
-            **{name: given[name] for name in names}, penalty=penalty, schedule=schedule, n_threads=n_threads, growth=growth
+            **{name: given[name] for name in names},
+            penalty=penalty,
+            schedule=schedule,
+            n_threads=n_threads,
+            growth=growth,
         )
 
     def _growth(self) -> Growth:
@@ -275,7 +279,11 @@ class QuadBoost(Explained, BaseEstimator):
             raise ValueError("warm_start is for stumps, and n_trees grows others each time; set warm_start=False")
         seed = 0
         if self.random_state is not None and self.n_trees:
-            seed = self.random_state if isinstance(self.random_state, Integral) else check_random_state(self.random_state).randint(2**31)
+            seed = (
+                self.random_state
+                if isinstance(self.random_state, Integral)
+                else check_random_state(self.random_state).randint(2**31)
+            )
         return Growth(int(self.n_trees), int(self.max_leaves), self.max_conditions, int(self.growth_rows), int(seed))
 
     def _check_loss(self) -> None:

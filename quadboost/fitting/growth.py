@@ -120,9 +120,7 @@ class _Rows:
         """A tree grown to some pull on some of the rows, and the node, a leaf, that each row falls into."""
         pull = self._directions(pull, mixed(np.array([growth.seed], dtype=np.uint64), number)[0])
         largest = np.abs(pull).max(axis=0, initial=0.0)
-        target = np.column_stack(
-            [self.extent.fixed_point(own, self.weight, float(largest.max())) for own in pull.T]
-        )
+        target = np.column_stack([self.extent.fixed_point(own, self.weight, float(largest.max())) for own in pull.T])
         rows = np.flatnonzero(in_bag).astype(np.int32)
         d, most = self.voters.n_features, 2 * growth.max_leaves - 1
         column, cut = np.empty(most, np.int32), np.zeros(most, np.int32)

@@ -81,7 +81,9 @@ def coded(problem: Problem, measured: Measured, options: Options, *, suffix: str
     check_targets(options.loss, problem.targets(measured.rows, options.loss), f"y{suffix}")
     loss, y = loss_of(problem, measured.rows, options)
     weight, at_once = measured.rows.weight, solves_at_once(problem, measured, options)
-    return Coded(measured.voters, measured.codes, y, weight, measured.moments, bool(options.fit_intercept), at_once), loss
+    return Coded(
+        measured.voters, measured.codes, y, weight, measured.moments, bool(options.fit_intercept), at_once
+    ), loss
 
 
 def constant(rows: Coded, loss: Loss) -> Stage:
@@ -116,7 +118,9 @@ def _strengths(
         if options.follows_path:
             penalty = problem.limited(L1(0.0), rows.voters, output)
             with open_run(moments, penalty, mode="corrective", fit_intercept=rows.fit_intercept, output=output) as run:
-                own = strengths_by_gcv(run, n_examples, options.schedule.share(0.0, 2 * n_outputs), tell, bool(rows.voters.trees))
+                own = strengths_by_gcv(
+                    run, n_examples, options.schedule.share(0.0, 2 * n_outputs), tell, bool(rows.voters.trees)
+                )
                 weight[:, output] = run.weight
             points = tuple(point._replace(strength=point.strength * loss.curvature) for point in own.points)
             strengths.append(replace(own, chosen=own.chosen * loss.curvature, points=points))

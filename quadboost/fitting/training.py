@@ -74,7 +74,9 @@ class Options:
 
     def _check_loss(self) -> None:
         if self.mode != "corrective" and not self.growth.n_trees:
-            raise ValueError(f"mode={self.mode!r} is for loss='squared' or trees; with loss={self.loss!r} use mode='corrective'")
+            raise ValueError(
+                f"mode={self.mode!r} is for loss='squared' or trees; with loss={self.loss!r} use mode='corrective'"
+            )
         if self.reg_lambda == "theory":
             raise ValueError(
                 f"reg_lambda='theory' is for loss='squared', not for {self.loss!r}; use 'auto' or a number"
@@ -105,11 +107,17 @@ class Measured:
         return threads_for(self.codes.size, self.moments.n_threads)
 
     @classmethod
-    def of(cls, problem: Problem, rows: Rows, options: Options, voters: Voters | None = None) -> Measured:
-        """Code and sum rows, by given voters or by those that the rows themselves suggest."""
+    def of(
+        cls, problem: Problem, rows: Rows, options: Options, voters: Voters | None = None, *,
+        grow_on: Voters | None = None,
+    ) -> Measured:  # fmt: skip
+        """Code and sum rows, by given voters or by those that the rows themselves suggest.
+
+        `grow_on` are stumps to grow trees on.
+        """
         n_threads, grown = threads_for(rows.X.size, options.n_threads), None
         if voters is None:
-            voters = problem.voters(rows, options.thresholds, options.spacing, n_threads)
+            voters = grow_on or problem.voters(rows, options.thresholds, options.spacing, n_threads)
             codes = voters.code(rows.X, n_threads)
             if options.growth.n_trees:
                 grown = grow_for(problem, rows, voters, codes, options)
@@ -136,7 +144,12 @@ def grow_for(problem: Problem, rows: Rows, voters: Voters, codes: np.ndarray, op
 
     Many classes are told apart better by trees that were grown to their log-likelihood, also under the squared loss.
     """
-    if options.loss == "squared" and options.mode == "corrective" and problem.classes is not None and not problem.one_output:
+    if (
+        options.loss == "squared"
+        and options.mode == "corrective"
+        and problem.classes is not None
+        and not problem.one_output
+    ):
         loss, y = loss_of(problem, rows, replace(options, loss="logistic", penalty=None, reg_lambda=0.0))
     else:
         loss, y = loss_of(problem, rows, options)
@@ -235,7 +248,9 @@ class _Fit:
             self.measured.moments, penalty, mode="corrective", fit_intercept=fit_intercept, output=self.output
         ) as run:
             half = schedule.share(0.0, 2)
-            strengths = strengths_by_gcv(run, self.measured.rows.n_examples, half, tell, bool(self.measured.voters.trees))
+            strengths = strengths_by_gcv(
+                run, self.measured.rows.n_examples, half, tell, bool(self.measured.voters.trees)
+            )
             schedule = schedule.share(time.monotonic() - start, 1)
             if self.validation is None and run.n_rounds < schedule.max_rounds:
                 run.change(self.penalty(strengths))
@@ -280,7 +295,12 @@ def _theory_lambda(problem: Problem, measured: Measured, options: Options, outpu
 
 def solves_at_once(problem: Problem, measured: Measured, options: Options) -> bool:
     """Whether all weights are solved for at once: under l2, of rules, where nothing else is asked of them."""
-    return options.penalty == "l2" and options.mode == "corrective" and bool(measured.voters.trees) and problem.signs is None
+    return (
+        options.penalty == "l2"
+        and options.mode == "corrective"
+        and bool(measured.voters.trees)
+        and problem.signs is None
+    )
 
 
 def ridge_strength(measured: Measured, options: Options) -> float:
@@ -297,17 +317,25 @@ def ridge_strength(measured: Measured, options: Options) -> float:
     return math.fsum(np.maximum(eta, 0.0)) / measured.rows.n_examples * (1.0 - r2) / r2
 
 
-def train_ridge(problem: Problem, measured: Measured, options: Options, validation: Measured | None) -> Trained:
-    """Fit rules and stumps under l2, all weights at once."""
+def train_ridge(
+    problem: Problem, measured: Measured, options: Options, validation: Measured | None, start: np.ndarray | None = None
+) -> Trained:
+    """Fit rules and stumps under l2, all weights at once; `start` are weights (K, n_outputs) to begin with."""
     moments, schedule, y = measured.moments, options.schedule, measured.rows.y
     strength, first_risk = ridge_strength(measured, options), moments.target_risk(bool(options.fit_intercept))
     assert isinstance(moments.sums, ColumnSums)
     rows = Products(
-        measured.voters, measured.codes, measured.rows.weight, moments.sums, bool(options.fit_intercept), measured.n_threads
+        measured.voters,
+        measured.codes,
+        measured.rows.weight,
+        moments.sums,
+        bool(options.fit_intercept),
+        measured.n_threads,
     )
     watch = _Watch(schedule, validation, moments.target_mean if options.fit_intercept else np.zeros(y.shape[1]), rows)
     ridge = np.full((y.shape[1], moments.n_voters), max(strength, LEAST_RIDGE))
-    solved = solve_ridge(rows, y, ridge, first_risk, schedule.tol, schedule.max_rounds, watch=watch)
+    begin = None if start is None else np.ascontiguousarray(start.T)
+    solved = solve_ridge(rows, y, ridge, first_risk, schedule.tol, schedule.max_rounds, begin, watch)
     if watch.best is not None:  # by the validation rows
         solved = rows.solved(watch.best, y, ridge, first_risk, schedule.tol, solved.history)
     boosted = []
@@ -368,7 +396,9 @@ def train_as_grown(problem: Problem, measured: Measured, options: Options, valid
     risks = _staged_risks(measured, loss, y, grown)
     history, n_trees = {"risk": risks}, grown.trees.n_trees
     if validation is not None:
-        history["validation_risk"] = _staged_risks(validation, loss, problem.targets(validation.rows, options.loss), grown)
+        history["validation_risk"] = _staged_risks(
+            validation, loss, problem.targets(validation.rows, options.loss), grown
+        )
         n_trees = 1 + int(np.argmin(history["validation_risk"])) if n_trees else 0
     step = np.where(grown.trees.tree[:, None] < n_trees, grown.step, 0.0)
     weight = np.zeros((voters.n_voters, y.shape[1]))
@@ -376,7 +406,11 @@ def train_as_grown(problem: Problem, measured: Measured, options: Options, valid
     # A leaf's voter is -1 in the other leaves: the constants that this leaves go into the intercept.
     intercept = grown.constant + np.array([math.fsum(own) / 2.0 for own in step.T])
     scale = 2.0 if options.loss == "squared" else 1.0  # the squared loss is half of the risk
-    risk = float(risks[n_trees - 1]) if n_trees else float(exact_mean(loss.values(np.tile(grown.constant, (len(y), 1)), y), measured.rows.weight))
+    risk = (
+        float(risks[n_trees - 1])
+        if n_trees
+        else float(exact_mean(loss.values(np.tile(grown.constant, (len(y), 1)), y), measured.rows.weight))
+    )
     edge = np.full(voters.n_voters, np.nan)
     boosted = [
         _plain_result(weight[:, output], intercept[output], edge, scale * risk, np.nan, history, n_trees, "grown")
