@@ -29,7 +29,7 @@ from ..fitting.calibration import calibrate, calibrate_at_once
 from ..fitting.growth import Growth
 from ..fitting.losses import coded, train_under_loss
 from ..fitting.problem import Problem, Reading, Rows
-from ..fitting.training import Measured, Options, Trained, Warm, train
+from ..fitting.training import Measured, Options, Trained, Warm, importance_of, train
 from ..model.ensemble import Ensemble, ShapeFunction
 from ..model.explained import Explained
 from ..voters.trees import MOST_LEAVES
@@ -337,6 +337,8 @@ class QuadBoost(Explained, BaseEstimator):
             judge = Judge(eval_metric, problem, validation)
         trained = self._train(problem, measured, held_out, options, warm, judge, model)
         calibration = calibrate(problem, measured, options, trained) if is_calibrated else None
+        weight = np.column_stack([result.weight for result in trained.boosted])
+        self.feature_importances_ = importance_of(trained.voters, measured.moments, weight)
         info = {
             "quadboost": __version__,
             "estimator": type(self).__name__,
@@ -348,7 +350,7 @@ class QuadBoost(Explained, BaseEstimator):
             "seconds": time.monotonic() - start,
             "reg_lambda": trained.reg_lambda,
             "outputs": [result.figures() for result in trained.boosted],
-            "feature_importances": trained.importance.tolist(),
+            "feature_importances": self.feature_importances_.tolist(),
         }
         loss, link = options.loss, trained.link
         boosted = trained.boosted
@@ -445,7 +447,6 @@ class QuadBoost(Explained, BaseEstimator):
         self.violation_ = each([result.violation for result in boosted])
         self.reg_lambda_ = each(trained.reg_lambda)
         self.stop_reason_ = each([result.stop_reason for result in boosted])
-        self.feature_importances_ = trained.importance
         self._voters = trained.voters
         self._traces = [result.trace for result in boosted]
         self._stages = trained.stages

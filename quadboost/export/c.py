@@ -361,7 +361,7 @@ def _array(declaration: str, items: Iterable[str]) -> str:
 def _text(text: str) -> str:
     """A literal of ASCII, in which no character means anything else to any compiler."""
     plain = [
-        chr(byte) if chr(byte).isalnum() and byte < 128 or byte in b" _-." else f"\\{byte:03o}"
+        chr(byte) if (chr(byte).isalnum() and byte < 128) or byte in b" _-." else f"\\{byte:03o}"
         for byte in text.encode()
     ]
     return '"' + "".join(plain).replace("NAME", "\\116AME") + '"'  # NAME stands for the name of the model

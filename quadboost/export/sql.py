@@ -345,7 +345,7 @@ class _Writer:
             return self.dialect.double(value) if isinstance(value, float) else str(value)
         parts, plain = [], ""
         for character in value:
-            if character.isprintable() and character != "\\" or character == " ":
+            if (character.isprintable() and character != "\\") or character == " ":
                 plain += "''" if character == "'" else character
                 continue
             parts += [f"'{plain}'", f"{self.dialect.character}({ord(character)})"]

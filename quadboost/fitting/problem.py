@@ -29,8 +29,8 @@ from ..data.schema import FrameSchema, read_table, to_matrix
 from ..model.ensemble import Ensemble
 from ..moments.sums import ColumnSums, Sums
 from ..voters.columns import Voters
-from ..voters.trees import Trees
 from ..voters.thresholds import InfiniteValue, candidate_voters
+from ..voters.trees import Trees
 from .limits import limits_of
 
 

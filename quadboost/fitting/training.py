@@ -24,6 +24,7 @@ from ..data.exact import exact_mean
 from ..moments.moments import Moments, column_moments
 from ..moments.sums import ColumnSums
 from ..voters.columns import Voters
+from ..voters.rules import sides
 from ..voters.thresholds import check_thresholds
 from .growth import Grown, Growth, grow_trees
 from .problem import Problem, Rows
@@ -170,7 +171,6 @@ class Trained:
     voters: Voters
     boosted: list[Boosted]
     strengths: list[Strengths]
-    importance: np.ndarray
     link: str | None = None  # None: that of the squared loss
     stages: list[tuple[np.ndarray, np.ndarray]] | None = None  # weights and intercepts after each pass
 
@@ -212,8 +212,7 @@ def train(
         else:
             strengths.append(Strengths(fit.reg_lambda()))
             boosted.append(fit.rounds(strengths[-1], schedule))
-    weight = np.column_stack([result.weight for result in boosted])
-    return Trained(measured.voters, boosted, strengths, importance_of(measured.voters, measured.moments, weight))
+    return Trained(measured.voters, boosted, strengths)
 
 
 @dataclass(frozen=True)
@@ -353,9 +352,8 @@ def train_ridge(
                 violation=float(np.abs(solved.edge[:, output] - strength * solved.weight[:, output]).max(initial=0.0)),
             )
         )  # fmt: skip
-    importance = importance_of(measured.voters, moments, solved.weight)
     stages = [(solved.weight, solved.intercept)]
-    return Trained(measured.voters, boosted, [Strengths(strength)] * y.shape[1], importance, None, stages)
+    return Trained(measured.voters, boosted, [Strengths(strength)] * y.shape[1], None, stages)
 
 
 class _Watch:
@@ -417,8 +415,7 @@ def train_as_grown(problem: Problem, measured: Measured, options: Options, valid
         for output in range(y.shape[1])
     ]
     link = None if options.loss == "squared" else loss.link
-    importance = importance_of(voters, measured.moments, weight)
-    return Trained(voters, boosted, [Strengths(0.0)] * y.shape[1], importance, link, [(weight, intercept)])
+    return Trained(voters, boosted, [Strengths(0.0)] * y.shape[1], link, [(weight, intercept)])
 
 
 def _staged_risks(measured: Measured, loss: Loss, y: np.ndarray, grown: Grown) -> np.ndarray:
@@ -464,12 +461,15 @@ def importance_of(voters: Voters, moments: Moments, weight: np.ndarray) -> np.nd
 
 def _share_of_features(voters: Voters, weight: np.ndarray, spread: np.ndarray) -> np.ndarray:
     """What trees add, given for each tree, by feature."""
-    trees, found = voters.trees, np.zeros(voters.n_features)
+    trees = voters.trees
     size = np.zeros(trees.n_nodes)
     size[~trees.is_root] = np.abs(weight[voters.first_rule :]).sum(axis=1)
     total = np.bincount(trees.tree, size, trees.n_trees)
-    asked = [np.unique(trees.feature[[node for node, _ in way]]) if way else [] for way in trees.paths()]
-    for node in np.flatnonzero(size).tolist():
-        tree = trees.tree[node]
-        found[asked[node]] += spread[tree] * size[node] / total[tree] / len(asked[node])
+    features = np.unique(trees.feature[~trees.is_leaf])
+    asked = np.logical_or(*sides(trees, features))
+    share = np.divide(
+        size * spread[trees.tree], (total[trees.tree] * asked.sum(axis=1)), out=np.zeros(len(size)), where=size > 0
+    )
+    found = np.zeros(voters.n_features)
+    found[features] = (asked * share[:, None]).sum(axis=0)
     return found

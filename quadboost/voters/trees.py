@@ -115,6 +115,13 @@ class Trees:
         return self._ends[1]
 
     @cached_property
+    def n_conditions(self) -> np.ndarray:
+        """How many conditions lead to each node."""
+        from .rules import n_conditions
+
+        return n_conditions(self)
+
+    @cached_property
     def _leaves_before(self) -> np.ndarray:
         return starts(self.is_leaf)
 
