@@ -479,9 +479,21 @@ def leaf_values(
                     out[i, k] = 2 * along[i, k] - everywhere
 
 
+cdef inline void _clear(uint32_t* words, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+    cdef Py_ssize_t leaf
+    for leaf in range(first, last):
+        words[leaf // 32] &= ~(<uint32_t> 1 << (leaf % 32))
+
+
+cdef inline void _join(uint32_t* words, const uint32_t* others, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t w
+    for w in range(n):
+        words[w] &= others[w]
+
+
 def fill_reach(
-    const int64_t[::1] node_slot,    # IN  (n) the feature of each inner node, as numbered in the table
-    const int64_t[::1] cut,          # IN  (n) bins above it go right; of levels: this bin
+    const int64_t[::1] node_slot,    # IN  (n) the feature of each inner node, as numbered in the table; ascending
+    const int64_t[::1] cut,          # IN  (n) bins above it go right; of levels: this bin; ascending for each feature
     const uint8_t[::1] is_level, const uint8_t[::1] missing_right,   # IN  (n)
     const int64_t[::1] word,         # IN  (n) where the words of its tree begin
     const int64_t[::1] first,        # IN  (n) its leaves: the first, ...
@@ -489,15 +501,42 @@ def fill_reach(
     const int64_t[::1] last,         # IN  (n) ... and one past the last
     const int64_t[::1] start,        # IN  (slots + 1) where the bins of each feature begin
     uint32_t[:, ::1] table,          # IN/OUT all bits set; then those of leaves out of reach are not
+    uint32_t[::1] left,              # scratch (words of all trees)
 ):
-    cdef Py_ssize_t i, b, n_bins, leaf
-    cdef bint right
-    for i in range(node_slot.shape[0]):
-        n_bins = start[node_slot[i] + 1] - start[node_slot[i]]
-        for b in range(n_bins):
-            right = missing_right[i] if b == n_bins - 1 else (b == cut[i] if is_level[i] else b > cut[i])
-            for leaf in range(first[i] if right else middle[i], middle[i] if right else last[i]):
-                table[start[node_slot[i]] + b, word[i] + leaf // 32] &= ~(<uint32_t> 1 << (leaf % 32))
+    """One way through the bins of each feature up, and one down: each node is looked at once, not once for every bin."""
+    cdef Py_ssize_t n = node_slot.shape[0], n_words = table.shape[1], i = 0, j, end, b, missing
+    with nogil:
+        while i < n:
+            end = i
+            missing = start[node_slot[i] + 1] - 1
+            while end < n and node_slot[end] == node_slot[i]:
+                if missing_right[end]:
+                    _clear(&table[missing, word[end]], first[end], middle[end])
+                else:
+                    _clear(&table[missing, word[end]], middle[end], last[end])
+                end += 1
+            memset(&left[0], 0xff, n_words * sizeof(uint32_t))  # what is within reach above the cuts up to here
+            j = i
+            for b in range(start[node_slot[i]], missing):
+                _join(&table[b, 0], &left[0], n_words)
+                while j < end and start[node_slot[i]] + cut[j] == b:
+                    if is_level[j]:
+                        _clear(&table[b, word[j]], first[j], middle[j])
+                        _clear(&left[word[j]], middle[j], last[j])
+                    else:
+                        _clear(&left[word[j]], first[j], middle[j])
+                    j += 1
+            memset(&left[0], 0xff, n_words * sizeof(uint32_t))  # and below those from here on
+            j = end - 1
+            for b in range(missing - 1, start[node_slot[i]] - 1, -1):
+                if is_level[i]:
+                    _join(&table[b, 0], &left[0], n_words)
+                while j >= i and start[node_slot[i]] + cut[j] == b:
+                    _clear(&left[word[j]], middle[j], last[j])
+                    j -= 1
+                if not is_level[i]:
+                    _join(&table[b, 0], &left[0], n_words)
+            i = end
 
 
 # ---------------------------------------------------------------------------------------------
