@@ -151,10 +151,9 @@ class _Rows:
         for i in np.flatnonzero(~is_leaf).tolist():
             f, own = int(feature[i]), int(cut[order[i]])
             threshold[i] = own - 1 if self.voters.is_level[f] else self.voters.cuts[f][own]
-        right = np.where(is_leaf, -1, place[child[order, 1]]).astype(np.int32)
         start = np.array([0, len(order)], dtype=np.int64)
         missing = np.where(is_leaf, 0, missing[order]).astype(np.uint8)
-        return Trees(start, feature.copy(), threshold, right, missing), place
+        return Trees(start, feature.copy(), threshold, missing), place
 
     def steps(self, node: np.ndarray, tree: Trees, loss: Loss, scores: np.ndarray) -> np.ndarray:
         """The best step at each leaf, shape (n_nodes, n_outputs); zero at other nodes."""

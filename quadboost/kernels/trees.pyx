@@ -335,6 +335,80 @@ def leaves_of_grown(
 
 
 # ---------------------------------------------------------------------------------------------
+# Trees in preorder
+# ---------------------------------------------------------------------------------------------
+
+def find_right(
+    const int64_t[::1] start,        # IN  (n_trees + 1) where the nodes of each tree begin, from 0 on
+    const int32_t[::1] feature,      # IN  (n) negative for a leaf
+    int32_t[::1] end,                # OUT (n) one past the last node at or below each
+    int32_t[::1] right,              # OUT (n) the node to the right; -1 for a leaf
+):
+    """Returns the first tree, from the last on, that is not one in preorder; -1 if all are."""
+    cdef Py_ssize_t t, i, last
+    for t in range(start.shape[0] - 2, -1, -1):
+        last = start[t + 1]
+        if last <= start[t]:
+            return t
+        for i in range(last - 1, start[t] - 1, -1):
+            if feature[i] < 0:
+                end[i], right[i] = <int32_t> (i + 1), -1
+            elif i + 1 >= last or end[i + 1] >= last:
+                return t
+            else:
+                right[i] = end[i + 1]
+                end[i] = end[right[i]]
+        if end[start[t]] != last:
+            return t
+    return -1
+
+
+def leaf_values(
+    const int64_t[::1] start,        # IN  (n_trees + 1)
+    const int32_t[::1] right,        # IN  (n) -1 for a leaf
+    const double[:, ::1] weight,     # IN  (n, n_outputs)
+    double[:, ::1] along,            # IN/OUT the weights; then summed from the root on
+    double[:, ::1] out,              # OUT (n, n_outputs) what a tree is worth in each leaf; zeroed by the caller
+):
+    cdef Py_ssize_t t, i, k
+    cdef double everywhere
+    for t in range(start.shape[0] - 1):
+        for i in range(start[t], start[t + 1]):
+            if right[i] >= 0:
+                for k in range(weight.shape[1]):
+                    along[i + 1, k] += along[i, k]
+                    along[right[i], k] += along[i, k]
+        for k in range(weight.shape[1]):
+            everywhere = 0
+            for i in range(start[t], start[t + 1]):
+                everywhere += weight[i, k]
+            for i in range(start[t], start[t + 1]):
+                if right[i] < 0:
+                    out[i, k] = 2 * along[i, k] - everywhere
+
+
+def fill_reach(
+    const int64_t[::1] node_slot,    # IN  (n) the feature of each inner node, as numbered in the table
+    const int64_t[::1] cut,          # IN  (n) bins above it go right; of levels: this bin
+    const uint8_t[::1] is_level, const uint8_t[::1] missing_right,   # IN  (n)
+    const int64_t[::1] word,         # IN  (n) where the words of its tree begin
+    const int64_t[::1] first,        # IN  (n) its leaves: the first, ...
+    const int64_t[::1] middle,       # IN  (n) ... the first to the right, ...
+    const int64_t[::1] last,         # IN  (n) ... and one past the last
+    const int64_t[::1] start,        # IN  (slots + 1) where the bins of each feature begin
+    uint32_t[:, ::1] table,          # IN/OUT all bits set; then those of leaves out of reach are not
+):
+    cdef Py_ssize_t i, b, n_bins, leaf
+    cdef bint right
+    for i in range(node_slot.shape[0]):
+        n_bins = start[node_slot[i] + 1] - start[node_slot[i]]
+        for b in range(n_bins):
+            right = missing_right[i] if b == n_bins - 1 else (b == cut[i] if is_level[i] else b > cut[i])
+            for leaf in range(first[i] if right else middle[i], middle[i] if right else last[i]):
+                table[start[node_slot[i]] + b, word[i] + leaf // 32] &= ~(<uint32_t> 1 << (leaf % 32))
+
+
+# ---------------------------------------------------------------------------------------------
 # The leaves of coded rows
 # ---------------------------------------------------------------------------------------------
 
