@@ -58,13 +58,19 @@ def check_trees(
     _refuse(mass < 0, mass, "node_mass {0} is {1}, less than 0")
     if trees.start[0] != 0 or trees.start[-1] != trees.n_nodes or (np.diff(trees.start) < 1).any():
         raise ValueError("the trees are not the nodes in order; each has at least one")
-    _refuse(trees.feature >= n_features, trees.feature, f"node {{0}} asks for feature {{1}}, but there are {n_features}")
+    _refuse(
+        trees.feature >= n_features, trees.feature, f"node {{0}} asks for feature {{1}}, but there are {n_features}"
+    )
     _refuse(trees.feature < -1, trees.feature, "node {0} asks for feature {1}; a leaf has -1")
     _refuse(trees.missing_right > 1, trees.missing_right, "node {0} sends missing values to side {1}, not 0 or 1")
     is_used = (trees.threshold != 0) | (trees.missing_right != 0)
-    _refuse(trees.is_leaf & is_used, trees.threshold, "node {0} is a leaf, and has the threshold {1} or a side for missing")
+    _refuse(
+        trees.is_leaf & is_used, trees.threshold, "node {0} is a leaf, and has the threshold {1} or a side for missing"
+    )
     _ = trees.right  # refuses what is no tree
-    _refuse(trees.n_leaves > MOST_LEAVES, trees.n_leaves, f"tree {{0}} has {{1}} leaves, at most {MOST_LEAVES} are read")
+    _refuse(
+        trees.n_leaves > MOST_LEAVES, trees.n_leaves, f"tree {{0}} has {{1}} leaves, at most {MOST_LEAVES} are read"
+    )
     inner = ~trees.is_leaf
     if categories:
         kind = np.where(np.isin(trees.feature[inner], list(categories)), LEVEL, THRESHOLD)
