@@ -189,7 +189,9 @@ class Additive:
         return self._by_output("prediction", range(self.n_outputs))
 
     def _by_output(self, name: str, suffixes: Iterable[Any]) -> list[str]:
-        return [name] if self.ensemble.weight.ndim == 1 else [f"{name}_{suffix}" for suffix in suffixes][: self.n_outputs]
+        return (
+            [name] if self.ensemble.weight.ndim == 1 else [f"{name}_{suffix}" for suffix in suffixes][: self.n_outputs]
+        )
 
     @cached_property
     def examples(self) -> Examples:
@@ -203,8 +205,11 @@ class Additive:
 
     def scored(self, rows: list[list[Any]]) -> Examples:
         """Rows of plain values, None where missing, and their scores."""
-        matrix = np.array([[self._number(feature, value) for feature, value in enumerate(row)] for row in rows])
-        return Examples(rows, self.ensemble.score_matrix(matrix).reshape(len(rows), self.n_outputs))
+        return Examples(rows, self.ensemble.score_matrix(self.numbers(rows)).reshape(len(rows), self.n_outputs))
+
+    def numbers(self, rows: list[list[Any]]) -> np.ndarray:
+        """Rows as numbers; levels by their number."""
+        return np.array([[self._number(feature, value) for feature, value in enumerate(row)] for row in rows])
 
     def _choices(self, feature: int) -> list[Any]:
         if feature not in self.levels:
@@ -217,7 +222,7 @@ class Additive:
         if self.holds[feature] == BOOLEAN:
             return [None, *(bool(value) for value in known_values)]
         if self.holds[feature] == NUMBERS:
-            return [None, *known_values, 0.5 + max(map(abs, known_values), default=0.0)]
+            return [None, *known_values, 0.5 + max((abs(float(value)) for value in known_values), default=0.0)]
         return [None, UNSEEN, *(value for value in known_values if isinstance(value, str))]
 
     def _number(self, feature: int, value: Any) -> float:
@@ -297,7 +302,8 @@ def _trees(ensemble: Ensemble) -> list[Term]:
     trees = getattr(ensemble, "trees", None)
     if trees is None:
         return []
-    values, found = ensemble.leaf_values().reshape(-1, ensemble.n_outputs), []
+    values = ensemble.leaf_values().reshape(-1, ensemble.n_outputs)
+    found: list[Term] = []
     categorical = np.isin(trees.feature, list(ensemble.categories))
     for number, (first, last) in enumerate(zip(trees.start[:-1].tolist(), trees.start[1:].tolist(), strict=True)):
         own = slice(first, last)

@@ -1,7 +1,7 @@
 """A model as one SQL query that gives the same bits in DuckDB, PostgreSQL and SQLite.
 
-The query is a nest of sub-selects. Each has the columns of the one inside it and a few more: the features as numbers (x0,
-x1, ...; NULL is missing), the terms if they are asked for (t0, ...), the scores (s0, ...), what the link needs.
+The query is a nest of sub-selects. Each has the columns of the one inside it and a few more: the features as numbers
+(x0, x1, ...; NULL is missing), the terms if they are asked for (t0_0, ...), the scores (s0, ...), what the link needs.
 """
 
 from __future__ import annotations
@@ -68,7 +68,9 @@ class Dialect:
 DIALECTS = {
     dialect.name: dialect
     for dialect in (
-        Dialect("duckdb", "duckdb", _duckdb_double, "DOUBLE", "VARCHAR", "chr", "least", "greatest", "", "'nan'::DOUBLE"),
+        Dialect(
+            "duckdb", "duckdb", _duckdb_double, "DOUBLE", "VARCHAR", "chr", "least", "greatest", "", "'nan'::DOUBLE"
+        ),
         Dialect(
             *("postgres", "psql", _postgres_double, "float8", "text", "chr", "least", "greatest"),
             *("OFFSET 0", "'NaN'::float8"),
@@ -104,8 +106,8 @@ def to_sql(
     Returns
     -------
     str
-        A SELECT, without a semicolon, and its self-test in comments; `self_test` takes that out. Its columns are those of
-        keep, then score (of several outputs one each), prediction, and of a classification the probabilities.
+        A SELECT, without a semicolon, and its self-test in comments; `self_test` takes that out. Its columns are those
+        of keep, then score (of several outputs one each), prediction, and of a classification the probabilities.
     """
     if dialect not in DIALECTS:
         raise ValueError(f"the dialect is {dialect!r}, not one of {', '.join(DIALECTS)}")
@@ -157,7 +159,9 @@ class _Writer:
             cells |= {"hexadecimal": self.literal(" ".join(words))}
             cells |= {f"c{feature}": self._cell(feature, row[feature]) for feature in used}
             rows.append(f"SELECT {_listed(cells)}")
-        kept = {name: f"t.{name}" for name in ("number", "hexadecimal", *(f"e{k}" for k in range(self.model.n_outputs)))}
+        kept = {
+            name: f"t.{name}" for name in ("number", "hexadecimal", *(f"e{k}" for k in range(self.model.n_outputs)))
+        }
         columns = {feature: f"t.c{feature}" for feature in used}
         scored = self._scored(f"({' UNION ALL '.join(rows)}) AS t", columns, kept)
         outputs = range(self.model.n_outputs)
@@ -231,7 +235,7 @@ class _Writer:
         return [self._by_questions(term.as_tree(), k) for k in outputs]
 
     def _by_bucket(self, steps: Steps, output: int) -> str:
-        """PostgreSQL finds a place in an array faster than it asks questions. Its buckets begin at a value, ours after it."""
+        """PostgreSQL is faster with arrays than with questions. Its buckets begin at a value, ours after it."""
         values = ",".join(map(repr, steps.values[:, output].tolist()))
         cuts = ",".join(map(repr, np.nextafter(steps.cuts, np.inf).tolist()))
         bucket = f"width_bucket(x{steps.feature}, '{{{cuts}}}'::float8[])" if cuts else f"0 * x{steps.feature}::integer"
@@ -296,7 +300,9 @@ class _Writer:
         model, outputs = self.model, range(self.model.n_outputs)
         results = {name: f"s{k}" for k, name in enumerate(model.score_names)}
         if not model.classes:
-            results |= {name: f"s{k}" if model.link == "identity" else f"p{k}" for k, name in enumerate(model.target_names)}
+            results |= {
+                name: f"s{k}" if model.link == "identity" else f"p{k}" for k, name in enumerate(model.target_names)
+            }
         else:
             cases = " ".join(f"WHEN {k} THEN {self.literal(label)}" for k, label in enumerate(model.classes))
             results["prediction"] = f"CASE label {cases} END"
@@ -312,7 +318,7 @@ class _Writer:
         return results
 
     def _rounded_distance(self, score: str) -> str:
-        """The distance from 0 as a multiple of 2^-44, which the last bit of 256 is; as quadboost/model/links.py rounds."""
+        """The distance from 0 as a multiple of 2^-44, which the last bit of 256 is: as model/links.py rounds."""
         d = self.dialect.double(256.0)
         return f"CASE WHEN abs({score}) < {d} THEN (abs({score}) + {d}) - {d} ELSE abs({score}) END"
 
@@ -332,14 +338,14 @@ class _Writer:
         return terms[0]
 
     def literal(self, value: Any) -> str:
-        """Text, a number, true or false. Backslashes and control characters, which may mean something, are spelt out."""
+        """Text, a number, true or false. Backslashes and control characters may mean something, and are spelt out."""
         if isinstance(value, bool):
             return str(value).upper()
         if not isinstance(value, str):
             return self.dialect.double(value) if isinstance(value, float) else str(value)
         parts, plain = [], ""
         for character in value:
-            if character.isprintable() and character != "\\" or character == " ":
+            if (character.isprintable() and character != "\\") or character == " ":
                 plain += "''" if character == "'" else character
                 continue
             parts += [f"'{plain}'", f"{self.dialect.character}({ord(character)})"]

@@ -15,8 +15,9 @@ NODE = shutil.which("node")
 needs_node = pytest.mark.skipif(NODE is None, reason="node is not installed (Debian: apt-get install nodejs)")
 
 ASK = """
-const rows = JSON.parse(require("fs").readFileSync(0, "utf8"), (_, v) => v === "+inf" ? Infinity : v === "-inf" ? -Infinity : v);
-const answers = rows.map((row) => [model.score(row), model.probabilities(row), model.predict(row), model.contributions(row)]);
+const infinite = { "+inf": Infinity, "-inf": -Infinity };
+const rows = JSON.parse(require("fs").readFileSync(0, "utf8"), (_, value) => infinite[value] || value);
+const answers = rows.map((row) => ["score", "probabilities", "predict", "contributions"].map((name) => model[name](row)));
 console.log(JSON.stringify({ answers: answers, wrong: model.selfTest(), intercept: model.intercept }));
 """
 
@@ -101,7 +102,7 @@ def test_a_page_gets_one_variable(tmp_path):
     [
         ({"plain": 1.0}, "the row has no"),
         ([1.0], "the row has 1 values, the model 7 features"),
-        ({name: "3" for name in fitted("logit-2").feature_names}, '"plain" is "3", not a number'),
+        (dict.fromkeys(fitted("logit-2").feature_names, "3"), '"plain" is "3", not a number'),
     ],
 )
 def test_wrong_rows_are_refused(row, message, tmp_path):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from export_models import KINDS, fitted, hard_rows, same_bits, shared_thresholds
+from export_models import KINDS, fitted, hard_rows, same_bits
 
 from quadboost.export.onnx import self_test, session_input, to_onnx
 

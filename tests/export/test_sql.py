@@ -1,10 +1,9 @@
 """SQL: the same bits in DuckDB, SQLite and PostgreSQL."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from databases import Duckdb, Postgres, Sqlite
-from export_models import FEW, KINDS, NASTY, fitted, hard_rows, same_bits, shared_thresholds
+from export_models import KINDS, fitted, hard_rows, same_bits
 
 from quadboost.export.sql import self_test, to_sql
 
@@ -37,7 +36,9 @@ def test_same_bits(kind, database):
     same_bits(found[scores].to_numpy(), model.decision_function(rows))
     if model.classes is None:
         expected = model.predict(rows).reshape(len(rows), -1)
-        np.testing.assert_allclose(found[[n for n in found if n.startswith("prediction")]].to_numpy(), expected, rtol=1e-15)
+        np.testing.assert_allclose(
+            found[[n for n in found if n.startswith("prediction")]].to_numpy(), expected, rtol=1e-15
+        )
     else:
         assert found["prediction"].tolist() == model.predict(rows).tolist()
         p = found[[name for name in found if name.startswith("probability")]].to_numpy()
