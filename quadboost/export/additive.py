@@ -59,6 +59,14 @@ class Tree:
     def leaves(self) -> np.ndarray:
         return np.flatnonzero(self.feature < 0)
 
+    @property
+    def depth(self) -> int:
+        """The most questions on the way to a leaf."""
+        depth = np.zeros(len(self.feature), dtype=np.int64)
+        for node in np.flatnonzero(self.feature >= 0).tolist():
+            depth[[node + 1, self.right[node]]] = depth[node] + 1
+        return int(depth.max())
+
     def as_tree(self) -> Tree:
         return self
 

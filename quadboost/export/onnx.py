@@ -55,8 +55,8 @@ def to_onnx(
     Returns
     -------
     onnx.ModelProto
-        Its input is a matrix X, NaN where missing; or, if features hold text, a column of shape (m, 1) for each feature,
-        by name. Its outputs are scores, and label and probabilities, or prediction.
+        Its input is a matrix X, NaN where missing; or, if features hold text, a column of shape (m, 1) for each of
+        them, by name. Its outputs are scores, and label and probabilities, or prediction.
     """
     if hasattr(model, "steps"):
         from .pipelines import pipeline_to_onnx

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from export_models import KINDS, fitted, hard_rows, same_bits, shared_thresholds
 
+from quadboost.export.additive import additive
 from quadboost.export.c import to_c
 
 COMPILER = shutil.which("cc")
@@ -76,7 +77,7 @@ def test_same_bits(kind, tmp_path):
         assert model.classes[c.labels(scores)].tolist() == model.predict(frame).tolist()
         found = c.predict(scores, len(model.classes))
         np.testing.assert_allclose(found, model.predict_proba(frame), rtol=0, atol=1e-15)
-    n_terms = len(model.shape_functions())
+    n_terms = len(additive(model).terms)
     terms = c.call("m_contributions", frame, n_terms * model.n_outputs).reshape(len(frame), n_terms, model.n_outputs)
     total = np.tile(np.atleast_1d(model.intercept), (len(frame), 1))
     for term in range(n_terms):

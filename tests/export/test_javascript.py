@@ -17,7 +17,8 @@ needs_node = pytest.mark.skipif(NODE is None, reason="node is not installed (Deb
 ASK = """
 const infinite = { "+inf": Infinity, "-inf": -Infinity };
 const rows = JSON.parse(require("fs").readFileSync(0, "utf8"), (_, value) => infinite[value] || value);
-const answers = rows.map((row) => ["score", "probabilities", "predict", "contributions"].map((name) => model[name](row)));
+const asked = [model.score, model.probabilities, model.predict, model.contributions];
+const answers = rows.map((row) => asked.map((one) => one(row)));
 console.log(JSON.stringify({ answers: answers, wrong: model.selfTest(), intercept: model.intercept }));
 """
 
