@@ -106,7 +106,7 @@ class WithTrees(Ensemble):
 def grow(nodes, rng, matrix, categories, depth, chain):
     """Add a tree at random, or a chain, to a list of (feature, threshold, right, missing_right)."""
     place = len(nodes)
-    if depth == 0 or (not chain and rng.random() < 0.2):
+    if depth == 0 or (not chain and depth < 4 and rng.random() < 0.3):
         nodes.append((-1, 0.0, -1, 0))
         return
     feature = int(rng.integers(matrix.shape[1]))
@@ -208,9 +208,8 @@ def far_out(kind):
 
 def without_voters():
     nothing = np.empty(0)
-    return Ensemble(nothing, nothing, nothing, 0.25, n_features=2, classes=["a", "b"]), pd.DataFrame(
-        {"x0": [1.0], "x1": [2.0]}
-    )
+    model = Ensemble(nothing, nothing, nothing, 0.25, n_features=2, classes=["a", "b"])
+    return model, pd.DataFrame({"x0": [1.0], "x1": [np.nan]})
 
 
 def mixed():

@@ -29,9 +29,9 @@ def export(arguments: Namespace) -> None:
     for name in given:
         if name not in OPTIONS[target]:
             takers = " or ".join(other for other, names in OPTIONS.items() if name in names)
-            raise ValueError(f"{name}= is an option of --to {takers}, not of --to {target}")
+            raise ValueError(f"--{name.replace('_', '-')} is an option of --to {takers}, not of --to {target}")
     if target == "sql" and "table" not in given:
-        raise ValueError("--to sql needs table=, the name of the table to score")
+        raise ValueError("--to sql needs --table, the name of the table to score")
     if output == STANDARD:
         if target in ("onnx", "scorecard"):
             raise ValueError(f"--to {target} writes no text; give the name of a file with --output")

@@ -143,9 +143,11 @@ def _shape(model: Additive, output: str) -> list[int | None]:
 
 def _examples(model: Additive, graph: Graph) -> dict[str, Any]:
     """The examples as far as the type can hold them, their scores, and by how much they may differ."""
-    rows: list[list[Any]] = [
-        [float(graph.dtype.type(v)) if isinstance(v, float | bool) else v for v in row] for row in model.examples.rows
-    ]
+    with np.errstate(over="ignore"):
+        rows: list[list[Any]] = [
+            [float(graph.dtype.type(v)) if isinstance(v, float | bool) else v for v in row]
+            for row in model.examples.rows
+        ]
     size = np.abs(model.intercept) + sum(np.abs(term.as_tree().values).max(axis=0) for term in model.terms)
     rounding = 0.0 if graph.dtype == np.float64 else float(np.max(size)) * (len(model.terms) + 2) * 2.0**-24
     words = model.scored(rows).hexadecimal()
@@ -404,5 +406,6 @@ def _levels_as_steps(levels: dict[str | float, int]) -> Steps:
 
 def _at_most(thresholds: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
     """The largest numbers of a type that are not above: what is above one of them is above the threshold."""
-    near = thresholds.astype(dtype)
+    with np.errstate(over="ignore"):
+        near = thresholds.astype(dtype)
     return np.where(near > thresholds, np.nextafter(near, dtype.type(-np.inf)), near)

@@ -1,7 +1,8 @@
 """A model as one SQL query that gives the same bits in DuckDB, PostgreSQL and SQLite.
 
-The query is a chain of selects, by WITH. Each has the columns of the one before it and a few more: the features as numbers
-(x0, x1, ...; NULL is missing), the terms if they are asked for (t0_0, ...), the scores (s0, ...), what the link needs.
+The query is a chain of selects, by WITH. Each has the columns of the one before it and a few more: the features as
+numbers (x0, x1, ...; NULL is missing), the terms if they are asked for (t0_0, ...), the scores (s0, ...), what the link
+needs.
 """
 
 from __future__ import annotations
@@ -291,7 +292,7 @@ class _Writer:
     # ---- predictions
 
     def _add_link(self) -> None:
-        """What the link needs, besides the scores: p0, ..., probabilities or what is in proportion to them, and label."""
+        """What the link needs besides the scores: label, and p0, ..., in proportion to the probabilities."""
         outputs, d = range(self.model.n_outputs), self.dialect
         if self.model.link == "log":
             self._add({f"p{k}": self._exp(self._rounded(f"s{k}")) for k in outputs})
