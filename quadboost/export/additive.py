@@ -27,7 +27,8 @@ class Tree:
     """A term that finds its value by questions.
 
     Nodes are in preorder: the left child of a node is the next one. A value goes right if it is above the threshold;
-    at a node with `is_level`, if it equals it. A threshold of infinity asks whether it is missing.
+    at a node with `is_level`, if it equals it. A threshold of infinity asks
+    whether it is missing.
 
     Attributes
     ----------
@@ -97,16 +98,21 @@ class Steps:
         return [self.feature]
 
     def as_tree(self) -> Tree:
-        """The same function by questions: is it missing? Then halves."""
-        feature, threshold, right, source = [self.feature], [np.inf], [0], [-1]
+        """The same function by questions, each of which halves the steps.
+
+        Missing values always go right, which costs no more questions; only there it is asked whether one is missing.
+        """
+        feature: list[int] = []
+        threshold: list[float] = []
+        right: list[int] = []
+        source: list[int] = []  # of a leaf: the row of values
 
         def grow(low: int, high: int) -> None:
-            """The questions between the values low and high."""
-            node = len(feature)
-            middle = (low + high) // 2
+            """The questions between the values low and high; the last value is for missing ones."""
+            node, middle = len(feature), (low + high) // 2
             is_leaf = low == high
             feature.append(-1 if is_leaf else self.feature)
-            threshold.append(0.0 if is_leaf else self.cuts[middle])
+            threshold.append(0.0 if is_leaf else cuts[middle])
             right.append(-1)
             source.append(low)
             if not is_leaf:
@@ -114,19 +120,11 @@ class Steps:
                 right[node] = len(feature)
                 grow(middle + 1, high)
 
-        grow(0, len(self.cuts))
-        right[0] = len(feature)
-        missing = np.zeros(len(feature) + 1, bool)
-        missing[0] = True
-        return Tree(
-            self.name,
-            np.array([*feature, -1]),
-            np.array([*threshold, 0.0]),
-            np.zeros(len(missing), bool),
-            np.array([*right, -1]),
-            missing,
-            np.vstack([self.values, self.missing])[[*source, -1]],
-        )
+        cuts = [*self.cuts.tolist(), np.inf]
+        grow(0, len(cuts))
+        values = np.vstack([self.values, self.missing])[source]
+        is_level, missing_right = np.zeros(len(feature), bool), np.ones(len(feature), bool)
+        return Tree(self.name, np.array(feature), np.array(threshold), is_level, np.array(right), missing_right, values)
 
 
 Term = Steps | Tree

@@ -264,9 +264,9 @@ class _Writer:
             if tree.feature[node] < 0:
                 text[node] = self.dialect.double(float(tree.values[node, output]))
                 continue
-            right = int(tree.right[node])
-            text[node] = f"CASE WHEN {self._goes_right(tree, node)} THEN {text[right]} ELSE {text[node + 1]} END"
-            text[right] = text[node + 1] = ""
+            left, right = node + 1, int(tree.right[node])
+            text[node] = f"CASE WHEN {self._goes_left(tree, node)} THEN {text[left]} ELSE {text[right]} END"
+            text[left] = text[right] = ""
         return text[0]
 
     def _by_leaves(self, tree: Tree, output: int) -> str:
@@ -275,19 +275,20 @@ class _Writer:
         while to_do:
             node, path = to_do.pop()
             if tree.feature[node] >= 0:
-                right = self._goes_right(tree, node)
-                to_do.append((int(tree.right[node]), [*path, f"({right})"]))
-                to_do.append((node + 1, [*path, f"({right}) IS NOT TRUE"]))
+                left = self._goes_left(tree, node)
+                to_do.append((node + 1, [*path, f"({left})"]))
+                to_do.append((int(tree.right[node]), [*path, f"({left}) IS NOT TRUE"]))
             else:
                 cases.append(f"WHEN {' AND '.join(path)} THEN {self.dialect.double(float(tree.values[node, output]))}")
         return f"CASE {' '.join(cases)} END"
 
-    def _goes_right(self, tree: Tree, node: int) -> str:
+    def _goes_left(self, tree: Tree, node: int) -> str:
+        """A condition that is not true of values that go right; of missing ones it is unknown, unless that is asked."""
         column, threshold = f"x{tree.feature[node]}", float(tree.threshold[node])
         if math.isinf(threshold):
-            return f"{column} IS NULL"
-        question = f"{column} {'=' if tree.is_level[node] else '>'} {self.dialect.double(threshold)}"
-        return f"{question} OR {column} IS NULL" if tree.missing_right[node] else question
+            return f"{column} IS NOT NULL"
+        question = f"{column} {'<>' if tree.is_level[node] else '<='} {self.dialect.double(threshold)}"
+        return question if tree.missing_right[node] else f"{question} OR {column} IS NULL"
 
     # ---- predictions
 
