@@ -10,17 +10,22 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..common.threads import resolve_threads
 from ..data.schema import TEXT, FrameSchema, kind_of, to_matrix
-from ..kernels.bins import StepFunctions
+from ..kernels.bins import StepFunctions, TreeValues
 from ..voters.bins import bin_index, starts
-from ..voters.checking import check_voters
+from ..voters.checking import bins_of_shapes, check_bins, check_trees, check_voters
 from ..voters.columns import MISSING, Intervals
+from ..voters.trees import Reach, Trees
+from .explained import Explained
 from .links import LINKS, check_link, default_link
+
+if TYPE_CHECKING:
+    from .rules import Rules
 
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 LARGEST = sys.float_info.max  # no numpy number: comparing that with a very large int overflows
@@ -44,6 +49,15 @@ class ShapeFunction(NamedTuple):
         last of a level never seen.
     missing : float or array of shape (n_outputs,)
         Where the value is missing.
+    mass : array of shape (k + 1,), or None
+        Weight of the training rows behind each of the values; None where it is not known.
+    missing_mass : float or None
+        Weight of the training rows where the value is missing.
+    name : str or None
+        Of the feature, where it has one.
+    error : array as values, or None
+        Standard error of each of the values, where asked for.
+    missing_error : float or array of shape (n_outputs,), or None
     """
 
     feature: int
@@ -51,9 +65,14 @@ class ShapeFunction(NamedTuple):
     levels: list[list[Any]] | None
     values: np.ndarray
     missing: np.ndarray
+    mass: np.ndarray | None = None
+    missing_mass: float | None = None
+    name: str | None = None
+    error: np.ndarray | None = None
+    missing_error: np.ndarray | None = None
 
 
-class Ensemble:
+class Ensemble(Explained):
     """A weighted sum of stumps. It does not change; its arrays are read-only.
 
     Attributes
@@ -80,6 +99,17 @@ class Ensemble:
         for more.
     slope : float, or float64 array of shape (n_outputs,)
         What the weights were multiplied by when the link was folded in; weight / slope are those of the loss.
+    bin_mass : float64 array
+        Weight of the training rows in each bin of each shape function, in the order of `shape_functions()`, those with
+        a missing value last. Empty where it is not known, as in a file of format 1.
+    bin_error : float64 array, (n_bins,) or (n_bins, n_outputs)
+        Standard error of the value in each of these bins, by the jackknife over folds. Empty where it is not known: it
+        takes cross-validation.
+    trees : Trees
+        Of which every node but the root is a voter, +1 for the rows in it and -1 for the others: a rule.
+    node_weight : float64 array of shape (n_nodes,), or (n_nodes, n_outputs)
+    node_mass : float64 array of shape (n_nodes,)
+        Weight of the training rows in each node. Empty where it is not known.
     info : dict
         Parameters, training size and time, figures; whatever JSON can hold.
     schema : FrameSchema
@@ -101,6 +131,11 @@ class Ensemble:
         loss: str = "squared",
         link: str | None = None,
         slope: float | np.ndarray = 1.0,
+        bin_mass: np.ndarray | None = None,
+        bin_error: np.ndarray | None = None,
+        trees: Trees | None = None,
+        node_weight: np.ndarray | None = None,
+        node_mass: np.ndarray | None = None,
         info: Mapping[str, Any] | None = None,
     ) -> None:
         self.feature = np.array(feature, dtype=np.int32, order="C")
@@ -112,6 +147,12 @@ class Ensemble:
         self.loss = loss
         self.link = default_link(classes is not None) if link is None else link
         self.slope = self._slope_of(slope)
+        self.bin_mass = np.empty(0) if bin_mass is None else np.array(bin_mass, dtype=np.float64, order="C")
+        no_errors = self.weight[:0]
+        self.bin_error = np.array(no_errors if bin_error is None else bin_error, dtype=np.float64, order="C")
+        self.trees = Trees.none() if trees is None else trees.copy()
+        self.node_weight = np.array(no_errors if node_weight is None else node_weight, dtype=np.float64, order="C")
+        self.node_mass = np.empty(0) if node_mass is None else np.array(node_mass, dtype=np.float64, order="C")
         self.info = copy.deepcopy(dict(info or {}))
         self._check(int(n_features), feature_names, categories or {})
         self.schema = FrameSchema(
@@ -123,7 +164,7 @@ class Ensemble:
 
     def _lock(self) -> None:
         """What is derived from the voters is made once: they must not change."""
-        for value in vars(self).values():
+        for value in (*vars(self).values(), *self.trees.arrays().values()):
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
 
@@ -133,14 +174,31 @@ class Ensemble:
         super().__setattr__(name, value)
 
     def replace(self, **changes: Any) -> Ensemble:
-        """The same model but for some arguments of the constructor, such as feature_names or info."""
+        """The same model but for some arguments of the constructor, such as feature_names or info.
+
+        Other voters have other bins: what was known of those is forgotten then, and errors with other weights.
+        """
         names = ["feature", "threshold", "weight", "intercept", "kind"]
         names += ["n_features", "classes", "feature_names", "categories", "loss", "link", "slope", "info"]
+        names += ["trees", "node_weight"] + ([] if "trees" in changes else ["node_mass"])
+        if not changes.keys() & {"feature", "threshold", "kind", "categories"}:
+            names += ["bin_mass", "bin_error"]
+        if "weight" in changes:
+            names = [name for name in names if name != "bin_error"]
         return Ensemble(**{name: getattr(self, name) for name in names} | changes)
 
     def _check(self, n_features: int, names: Sequence[str] | None, categories: Mapping[int, list[list[Any]]]) -> None:
         intercept = np.atleast_1d(self.intercept)
         check_voters(self.feature, self.kind, self.threshold, self.weight, intercept, n_features, categories)
+        if self.bin_mass.ndim != 1 or self.bin_error.shape[1:] != self.weight.shape[1:]:
+            raise ValueError(
+                f"bin_mass has the shape {self.bin_mass.shape} and bin_error {self.bin_error.shape}; give one mass per "
+                "bin, and one error for each output"
+            )
+        check_bins(self.bin_mass, self.bin_error, self.feature, self.kind, categories)
+        if self.node_weight.shape[1:] != self.weight.shape[1:]:
+            raise ValueError(f"node_weight has the shape {self.node_weight.shape}, and weight {self.weight.shape}")
+        check_trees(self.trees, self.node_weight, self.node_mass, n_features, categories)
         if intercept.shape != (self.n_outputs,):
             raise ValueError(f"the intercept has shape {intercept.shape}; there are {self.n_outputs} outputs")
         if self.classes is not None:
@@ -160,6 +218,9 @@ class Ensemble:
         if values.shape not in ((), (self.n_outputs,)):
             raise ValueError(f"the slope has shape {values.shape}; there are {self.n_outputs} outputs")
         return float(values.ravel()[0]) if self.weight.ndim == 1 else np.resize(values, self.n_outputs)
+
+    def _explained(self) -> Ensemble:
+        return self
 
     @property
     def _n_classes(self) -> int:
@@ -183,6 +244,25 @@ class Ensemble:
         return 1 if self.weight.ndim == 1 else self.weight.shape[1]
 
     @property
+    def n_rules(self) -> int:
+        """Nodes of trees that have a weight."""
+        return int(np.count_nonzero(self._node_weights.any(axis=1)))
+
+    @property
+    def _node_weights(self) -> np.ndarray:
+        return self.node_weight.reshape(self.trees.n_nodes, self.n_outputs)
+
+    def rules(self) -> Rules:
+        """The nodes of trees that have a weight, as conditions on features; the most important first."""
+        from .rules import rules_of
+
+        return rules_of(self)
+
+    def leaf_values(self) -> np.ndarray:
+        """What each tree adds to the scores in each of its leaves, shape (n_nodes, n_outputs); zero at other nodes."""
+        return self.trees.leaf_values(self._node_weights)
+
+    @property
     def feature_importances(self) -> np.ndarray | None:
         """Those that the fit left in `info`; None if there are none, or what stands there cannot be any."""
         known: Any = self.info.get("feature_importances")
@@ -194,7 +274,8 @@ class Ensemble:
 
     def __repr__(self) -> str:
         what = "regression" if self.classes is None else f"{len(self.classes)} classes"
-        return f"<Ensemble: {len(self.feature)} voters on {self.n_features} features, {what}>"
+        rules = f" and {self.n_rules} rules" if self.trees else ""
+        return f"<Ensemble: {len(self.feature)} voters{rules} on {self.n_features} features, {what}>"
 
     def decision_function(self, X: Any, *, n_jobs: int | None = None) -> np.ndarray:
         """The score of every row: shape (m,) for one output, else (m, n_outputs). A 1-d array is one row."""
@@ -233,19 +314,36 @@ class Ensemble:
         """The probability of every class, shape (m, n_classes)."""
         return self.probabilities_of(self.decision_function(X, n_jobs=n_jobs))
 
-    def shape_functions(self) -> list[ShapeFunction]:
-        """What each feature with a voter adds to the score, as a step function."""
+    def shape_functions(self, *, bands: bool = False) -> list[ShapeFunction]:
+        """What each feature with a voter adds to the score, as a step function.
+
+        Parameters
+        ----------
+        bands : bool
+            With standard errors, by the jackknife over the folds of the cross-validation that the model came from.
+        """
+        if bands and len(self.feature) and not len(self.bin_error):
+            raise ValueError("this model has no bands; fit it with cross-validation, as by QuadBoostClassifierCV")
+        ends = np.cumsum(bins_of_shapes(self.feature, self.kind, self.categories))[:-1]
+        masses = np.split(self.bin_mass, ends) if len(self.bin_mass) else [None] * len(self._shapes)
+        errors = np.split(self.bin_error, ends) if bands and len(self.bin_error) else [None] * len(self._shapes)
         shapes = []
-        for feature, cuts, values in self._shapes:
+        for (feature, cuts, values), mass, error in zip(self._shapes, masses, errors, strict=True):
             if self.weight.ndim == 1:
                 values = values[:, 0]
-            levels = self.categories.get(feature)
+            levels, row = self.categories.get(feature), np.arange(len(values) - 1)
             if levels is not None:
                 row = np.zeros(len(levels) + 1, np.intp)  # of a level without a voter: as one never seen
                 row[cuts.astype(np.intp)] = np.arange(1, len(cuts) + 1)
-                shapes.append(ShapeFunction(feature, np.empty(0), levels, values[row], values[-1]))
-            else:
-                shapes.append(ShapeFunction(feature, cuts, None, values[:-1], values[-1]))
+            shape = ShapeFunction(
+                feature, cuts if levels is None else np.empty(0), levels, values[row], values[-1],
+                name=None if self.feature_names is None else self.feature_names[feature],
+            )  # fmt: skip
+            if mass is not None:
+                shape = shape._replace(mass=mass[:-1], missing_mass=float(mass[-1]))
+            if error is not None:
+                shape = shape._replace(error=error[:-1], missing_error=error[-1])
+            shapes.append(shape)
         return shapes
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -255,7 +353,7 @@ class Ensemble:
         write_model(path, ModelRecord.of(self))
 
     def _sum(self, steps: StepFunctions, X: np.ndarray, n_jobs: int | None) -> np.ndarray:
-        n_threads = 1 if len(X) * steps.n_features < CELLS_FOR_THREADS else resolve_threads(n_jobs)
+        n_threads = 1 if len(X) * (steps.n_features + self.trees.n_trees) < CELLS_FOR_THREADS else resolve_threads(n_jobs)
         scores = steps.score(X if X.flags.aligned else X.copy(), n_threads)
         return scores[:, 0] if self.weight.ndim == 1 else scores
 
@@ -299,6 +397,8 @@ class Ensemble:
         """
         if not self.categories:
             return self._steps
+        if self.trees:
+            return None
         if any(kind_of(level_of) == TEXT for level_of in self.schema.level_of.values() if level_of):
             return None
         shapes, n_cells = [], 0
@@ -331,7 +431,28 @@ class Ensemble:
             np.vstack([*values, np.zeros((1, self.n_outputs))]),  # never empty, for the kernel
             starts([len(own) for own in values]),
             np.atleast_1d(np.asarray(self.intercept, dtype=np.float64)),
+            self._tree_values(),
         )
+
+    def _tree_values(self) -> list[TreeValues]:
+        """The trees, some at a time, with what their leaves are worth."""
+        values, found, first = self.leaf_values(), [], 0
+        for part in self.trees.parts():
+            inner = np.flatnonzero(~part.is_leaf)
+            feature, threshold = part.feature[inner], part.threshold[inner]
+            cuts, cut = [], np.zeros(len(inner), dtype=np.int64)
+            is_level = np.isin(feature, list(self.categories)).astype(np.uint8)
+            for f in np.unique(feature).tolist():
+                own = np.flatnonzero(feature == f)
+                distinct = np.unique(threshold[own])
+                cuts.append(around_levels(distinct)[0] if f in self.categories else distinct)
+                wanted = threshold[own] - 0.5 if f in self.categories else threshold[own]
+                cut[own] = np.searchsorted(cuts[-1], wanted) + (f in self.categories)
+            reach = Reach.of(part, np.array([len(own) + 2 for own in cuts], dtype=np.int64), cut, is_level)
+            at_leaves = values[first : first + part.n_nodes][part.is_leaf]
+            found.append(TreeValues(reach, bin_index(cuts), at_leaves, starts(part.n_leaves)))
+            first += part.n_nodes
+        return found
 
     @cached_property
     def _shapes(self) -> list[tuple[int, np.ndarray, np.ndarray]]:

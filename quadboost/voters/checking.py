@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .columns import LEVEL, MISSING, THRESHOLD
+from .trees import MOST_LEAVES, Trees
 
 
 def check_voters(
@@ -43,6 +44,61 @@ def check_voters(
         order = np.lexsort((threshold, where))
         twice = (np.diff(where[order]) == 0) & (np.diff(threshold[order]) == 0)
         _refuse(twice, order, "voter {1} stands there twice")
+
+
+def check_trees(
+    trees: Trees, weight: np.ndarray, mass: np.ndarray, n_features: int, categories: Mapping[int, Sequence[Any]]
+) -> None:
+    """Refuse trees that a model cannot have; no mass: it is not known."""
+    if len(weight) != trees.n_nodes or len(mass) not in (0, trees.n_nodes) or mass.ndim != 1:
+        raise ValueError(f"there are {len(weight)} weights and {len(mass)} masses of nodes for {trees.n_nodes} nodes")
+    names = ("node_threshold", "node_weight", "node_mass")
+    for name, values in zip(names, (trees.threshold, weight, mass), strict=True):
+        _refuse(~np.isfinite(values), values, f"{name} {{0}} is {{1}}, not a finite number")
+    _refuse(mass < 0, mass, "node_mass {0} is {1}, less than 0")
+    if trees.start[0] != 0 or trees.start[-1] != trees.n_nodes or (np.diff(trees.start) < 1).any():
+        raise ValueError("the trees are not the nodes in order; each has at least one")
+    _refuse(trees.feature >= n_features, trees.feature, f"node {{0}} asks for feature {{1}}, but there are {n_features}")
+    _refuse(trees.feature < -1, trees.feature, "node {0} asks for feature {1}; a leaf has -1")
+    _refuse(trees.missing_right > 1, trees.missing_right, "node {0} sends missing values to side {1}, not 0 or 1")
+    is_used = (trees.threshold != 0) | (trees.missing_right != 0)
+    _refuse(trees.is_leaf & is_used, trees.threshold, "node {0} is a leaf, and has the threshold {1} or a side for missing")
+    _ = trees.right  # refuses what is no tree
+    _refuse(trees.n_leaves > MOST_LEAVES, trees.n_leaves, f"tree {{0}} has {{1}} leaves, at most {MOST_LEAVES} are read")
+    inner = ~trees.is_leaf
+    if categories:
+        kind = np.where(np.isin(trees.feature[inner], list(categories)), LEVEL, THRESHOLD)
+        _check_levels(trees.feature[inner], kind, trees.threshold[inner], categories)
+    root = weight[trees.start[:-1]]
+    _refuse(root != 0, root, "the root of tree {0} has the weight {1}, not 0")
+
+
+def bins_of_shapes(feature: np.ndarray, kind: np.ndarray, categories: Mapping[int, Sequence[Any]]) -> np.ndarray:
+    """How many bins the shape function of each feature with a voter has, that for missing values included."""
+    features, place = np.unique(feature, return_inverse=True)
+    n_values = np.bincount(place[kind == THRESHOLD], minlength=len(features)) + 1
+    is_level = np.flatnonzero(np.isin(features, list(categories)))
+    n_values[is_level] = [len(categories[f]) + 1 for f in features[is_level].tolist()]
+    return n_values + 1
+
+
+def check_bins(
+    mass: np.ndarray, error: np.ndarray, feature: np.ndarray, kind: np.ndarray, categories: Mapping[int, Sequence[Any]]
+) -> None:
+    """Refuse masses and errors that are not of the bins of these voters' shape functions; empty: they are not known."""
+    if not mass.size and not error.size:
+        return
+    n_bins = bins_of_shapes(feature, kind, categories)
+    for name, values in (("bin_mass", mass), ("bin_error", error)):
+        if values.size and len(values) != n_bins.sum():
+            raise ValueError(f"{name} has {len(values)} values, but the shape functions have {n_bins.sum()} bins")
+        _refuse(~np.isfinite(values), values, f"{name} {{0}} is {{1}}, not a finite number")
+        _refuse(values < 0, values, f"{name} {{0}} is {{1}}, less than 0")
+    if not mass.size:
+        raise ValueError("there are errors of bins, but no masses; give both, or neither")
+    with np.errstate(over="ignore"):
+        total = np.add.reduceat(mass, np.cumsum(n_bins) - n_bins)
+    _refuse(~((total > 0) & np.isfinite(total)), total, "bin_mass adds up to {1} for shape function {0}")
 
 
 def _check_levels(

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from reference import LEVEL, MISSING, THRESHOLD, voter_matrix
@@ -55,7 +55,6 @@ def plain_sum(ensemble, X):
 
 
 @given(st.one_of(ensembles(), ensembles(1), ensembles(3)), tables)
-@settings(max_examples=200, deadline=None)
 def test_the_score_is_the_intercept_plus_the_sum_of_weighted_votes(ensemble, rows):
     X = np.array(rows, dtype=object)
     known = plain_sum(ensemble, X)
@@ -65,7 +64,6 @@ def test_the_score_is_the_intercept_plus_the_sum_of_weighted_votes(ensemble, row
 
 
 @given(st.one_of(ensembles(), ensembles(3)), tables)
-@settings(max_examples=100, deadline=None)
 def test_shape_functions_add_up_to_the_score(ensemble, rows):
     total = np.zeros((len(rows), *np.shape(ensemble.intercept))) + ensemble.intercept
     for shape in ensemble.shape_functions():
@@ -162,7 +160,6 @@ def test_two_classes_by_the_sign_of_the_score_and_zero_is_the_first(score):
 
 
 @given(st.lists(scores, min_size=3, max_size=5))
-@settings(max_examples=300)
 def test_more_classes_by_the_largest_score_and_the_first_of_equals(values):
     ensemble = constant(np.array(values), np.arange(len(values)) * 10)
     label = ensemble.predict(ROW)[0]
@@ -440,3 +437,24 @@ def test_a_link_does_not_change(name):
 def test_a_copy_keeps_its_link(copied):
     same = copied(linked(0.5, 2, loss="logistic", link="logit", slope=2.5))
     assert (same.loss, same.link, same.slope) == ("logistic", "logit", 2.5)
+
+
+def test_masses_and_errors_go_with_the_voters_and_are_forgotten_with_them():
+    bins = {"bin_mass": [3.0, 2.0, 1.0, 0.0], "bin_error": [0.5, 0.25, 0.125, 0.0]}
+    made = Ensemble([0, 0], [1.0, 2.0], [0.5, 0.25], 0.0, n_features=1, feature_names=["x"], **bins)
+    named = made.replace(feature_names=["z"])
+    assert (named.bin_mass.tolist(), named.bin_error.tolist()) == tuple(bins.values())
+    heavier = made.replace(weight=[1.0, 2.0])
+    assert (heavier.bin_mass.tolist(), heavier.bin_error.tolist()) == (bins["bin_mass"], [])
+    other = made.replace(threshold=[1.0, 3.0])
+    assert (other.bin_mass.tolist(), other.bin_error.tolist()) == ([], [])
+    (shape,) = made.shape_functions(bands=True)
+    assert (shape.name, shape.mass.tolist(), shape.missing_mass) == ("x", [3.0, 2.0, 1.0], 0.0)
+    assert (shape.error.tolist(), shape.missing_error) == ([0.5, 0.25, 0.125], 0.0)
+    assert not shape.mass.flags.writeable
+    with pytest.raises(ValueError, match="this model has no bands; fit it with cross-validation"):
+        heavier.shape_functions(bands=True)
+    with pytest.raises(ValueError, match="bin_mass has 1 values, but the shape functions have 4 bins"):
+        made.replace(bin_mass=[1.0])
+    with pytest.raises(ValueError, match=r"bin_error \(4, 2\); give one mass per bin, and one error for each output"):
+        made.replace(bin_error=np.ones((4, 2)))
