@@ -24,8 +24,8 @@ class Explained:
         background : table, optional
             The rows that contributions are compared with. By default the training rows, which the model has counted.
         scale : {"score", "prediction"}
-            "prediction": contributions to the probability (of two classes, of the second), or to the target. They add up to
-            it, but depend on the way from the base to the score: the straight line, where all terms grow together.
+            "prediction": contributions to the probability (of two classes, of the second), or to the target. They add
+            up to it, but depend on the way from the base to the score: the straight line, where all terms grow together.
         """
         from ..explain.terms import explain
 
