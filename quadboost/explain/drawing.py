@@ -159,9 +159,15 @@ def _round_values(low: float, high: float, most: int) -> list[float]:
         return [low]
     rough = (high - low) / most
     power = 10.0 ** math.floor(math.log10(rough))
-    step = next(power * n for n in (1, 2, 5, 10) if power * n >= rough * 0.999)
-    first = math.ceil(low / step - 1e-9)
-    return [n * step for n in range(first, math.floor(high / step + 1e-9) + 1)]
+    sizes = [power * n for n in (0.5, 1, 2, 5, 10)]
+    at = next(i for i, size in enumerate(sizes) if size >= rough * 0.999)
+    found = _multiples(low, high, sizes[at])
+    return found if len(found) > 2 or at == 0 else _multiples(low, high, sizes[at - 1])
+
+
+def _multiples(low: float, high: float, step: float) -> list[float]:
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [n * step for n in range(first, last + 1)]
 
 
 def short_number(value: float) -> str:

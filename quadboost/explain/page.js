@@ -109,8 +109,11 @@
       low = Math.min(low, sum);
       high = Math.max(high, sum);
     }
+    const room = 0.13 * (high - low) || 1;
+    low -= room;
+    high += room;
     const width = 860, left = 270, right = 790, line = 22, height = line * (steps.length + 2) + 8;
-    const x = (value) => left + ((right - left) * (value - low)) / (high - low || 1);
+    const x = (value) => left + ((right - left) * (value - low)) / (high - low);
     const picture = make("svg", { viewBox: "0 0 " + width + " " + height, width: width, height: height, role: "img",
       "aria-label": "how the score comes about" });
     const label = (text, y) => picture.append(make("text", { class: "end strong", x: left - 10, y: y + 15 }, text));

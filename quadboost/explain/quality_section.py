@@ -87,11 +87,12 @@ def _two_classes(
     cards.append(
         card(
             histogram_svg(groups, "scores by class", "score", 0.0),
-            f"Scores of {first} (dark) and of {second} (light); right of the line a row is called {second}.",
+            f"Scores of {first} (blue) and of {second} (orange); right of the line a row is called {second}.",
         )
     )
     confusion = _confusion(scores, is_second, probabilities[:, 1], first, second)
-    return f'{note}<div class="cards">{"".join(cards)}</div>{table(rows)}{confusion}', figures
+    cards += [f"<figure>{table(rows)}</figure>", f"<figure>{confusion}</figure>"]
+    return f'{note}<div class="cards">{"".join(cards)}</div>', figures
 
 
 def _calibration_card(found: Calibration, name: str) -> str:
@@ -147,7 +148,8 @@ def _classes(
     counts = np.zeros((len(names), len(names)), dtype=np.int64)
     np.add.at(counts, (label, called), 1)
     figures = [(f"{100 * accuracy:.1f} %", "accuracy"), (f"{loss:.4f}", "log-loss")]
-    return f'<div class="cards">{"".join(cards)}</div>{table(rows)}{_table_of_classes(names, counts)}', figures
+    cards.append(f"<figure>{table(rows)}</figure>")
+    return f'<div class="cards">{"".join(cards)}</div>{_table_of_classes(names, counts)}', figures
 
 
 def _table_of_classes(names: Sequence[str], counts: np.ndarray) -> str:
@@ -202,7 +204,8 @@ def _targets(ensemble: Ensemble, scores: np.ndarray, y: Any) -> tuple[str, Figur
         score, rmse, mae = r2(own, found), float(np.sqrt((off * off).mean())), float(np.abs(off).mean())
         rows = [("r2", _or_unknown(score)), ("root of the mean squared error", f"{rmse:.5g}")]
         rows += [("mean absolute error", f"{mae:.5g}"), ("90 % of residuals", f"{low:.4g} to {high:.4g}")]
-        parts.append(f'<div class="cards">{"".join(cards)}</div>{table(rows)}')
+        cards.append(f"<figure>{table(rows)}</figure>")
+        parts.append(f'<div class="cards">{"".join(cards)}</div>')
         if not figures:
             figures = [(_or_unknown(score), "r2"), (f"{mae:.4g}", "mean absolute error")]
     if targets.shape[1] > MOST_TARGETS:

@@ -183,7 +183,7 @@ def _page(title: str, head: str, sections: dict[str, str], script: str) -> str:
     body = "".join(f'<section id="{_anchor(name)}"><h2>{text_of(name)}</h2>{own}</section>' for name, own in sections.items())
     return (
         '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
-        f"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; {policy}; base-uri 'none'; "
+        f"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src data:; {policy}; base-uri 'none'; "
         "form-action 'none'\">"
         '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="referrer" content="no-referrer">'
         '<link rel="icon" href="data:,">'

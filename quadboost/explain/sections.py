@@ -66,10 +66,16 @@ def _words(key: object) -> str:
 
 
 def _plain(value: Any) -> str:
+    if isinstance(value, bool | None):
+        return {True: "yes", False: "no", None: "none"}[value]
+    if isinstance(value, int):
+        return f"{value:,}"
     if isinstance(value, float):
         return f"{value:.6g}"
-    if isinstance(value, list | dict):
-        return shortened(json.dumps(value, default=str, ensure_ascii=False), MOST_LETTERS)
+    if isinstance(value, list):
+        return shortened(", ".join(_plain(own) for own in value[:50]), MOST_LETTERS)
+    if isinstance(value, dict):
+        return shortened(", ".join(f"{_words(key)} {_plain(own)}" for key, own in value.items()), MOST_LETTERS)
     return shortened(str(value), MOST_LETTERS)
 
 
