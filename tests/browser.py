@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -18,10 +19,18 @@ import pytest
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = [
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync", "--disable-extensions", "--remote-debugging-pipe",
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
+    "--disable-background-networking", "--disable-component-update", "--disable-extensions", "--remote-debugging-pipe",
 ]  # fmt: skip
 SECONDS = 60
+# Chromium wants the pipe at the descriptors 3 (to it) and 4 (from it).
+START = """
+import fcntl, os, sys
+read, write = (fcntl.fcntl(int(end), fcntl.F_DUPFD, 10) for end in sys.argv[1:3])
+os.dup2(read, 3)
+os.dup2(write, 4)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
 
 
 def chromium() -> str:
@@ -112,9 +121,7 @@ class Page:
         """A screenshot of the whole page."""
         value = "dark" if dark else "light"
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": value}])
-        self.call(
-            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False
-        )
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         found = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True)
         path.write_bytes(base64.b64decode(found["data"]))
 
@@ -125,12 +132,10 @@ def browser() -> Iterator[Page]:
     program = chromium()
     to_read, to_write = os.pipe(), os.pipe()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
-        # The pipe is at the descriptors 3 (to Chromium) and 4 (from it).
-        script = f'exec "$@" 3<&{to_write[0]} 4>&{to_read[1]}'
+        ends = (to_write[0], to_read[1])
         process = subprocess.Popen(
-            ["sh", "-c", script, "sh", program, *FLAGS, f"--user-data-dir={directory}", "about:blank"],
-            pass_fds=(to_write[0], to_read[1]), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            [sys.executable, "-c", START, *map(str, ends), program, *FLAGS, f"--user-data-dir={directory}"],
+            pass_fds=ends, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         os.close(to_write[0])
         os.close(to_read[1])

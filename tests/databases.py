@@ -81,7 +81,9 @@ class Postgres:
         if self.user:
             shutil.chown(self.folder, "postgres")
         self._run("initdb", "-D", self._data, "-A", "trust", "-U", "postgres", "-E", "UTF8", "--no-sync", "--locale=C")
-        self._run("pg_ctl", "-D", self._data, "-w", "-o", f"-k {self.folder} -c listen_addresses= -c fsync=off", "start")
+        self._run(
+            "pg_ctl", "-D", self._data, "-w", "-o", f"-k {self.folder} -c listen_addresses= -c fsync=off", "start"
+        )
 
     @property
     def _data(self):

@@ -59,7 +59,12 @@ def fitted(kind):
     y = targets(frame)
     options = {"categorical_features": ["who", "member", "code"], "max_rounds": 200, "thresholds": 20}
     classify = {"logit": {}, "clipped": {"calibration": None}, "logistic": {"loss": "logistic"}}
-    regress = {"identity": {}, "huber": {"loss": "huber"}, "quantile": {"loss": "quantile"}, "poisson": {"loss": "poisson"}}
+    regress = {
+        "identity": {},
+        "huber": {"loss": "huber"},
+        "quantile": {"loss": "quantile"},
+        "poisson": {"loss": "poisson"},
+    }
     if kind in regress:
         y = np.floor(np.exp(y / 2)) if kind == "poisson" else y
         return QuadBoostRegressor(**options, **regress[kind]).fit(frame, y).ensemble_

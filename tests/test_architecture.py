@@ -30,12 +30,15 @@ IMPORTS = {
     "fitting": "common _core data voters moments boosting model",
     "choosing": "common _core data voters moments boosting model fitting",
     "bounds": "common kernels data voters model",
+    "export": "data model",
+    "explain": "common voters model export",
     "estimators": "common data moments boosting model fitting choosing",
-    "commands": "common data model bounds estimators",
+    "commands": "common data model bounds explain estimators",
 }
 
 # Imports inside functions that go the other way: what few fits need, and what only tells of others.
 LAZY = {
+    ("model.explained", "explain"),  # what a model says of itself
     ("fitting.training", "bounds"),  # reg_lambda="theory"
     ("fitting.memory", "estimators"),  # their defaults
 }
@@ -49,8 +52,11 @@ OTHERS = {
     "joblib": "bounds.complexity",
     "h5py": "model.file",
     "tqdm": "common.progress",
-    "matplotlib": "choosing.plots",
-    "pyarrow": "commands.predict commands.recognise commands.tables commands.train_table commands.write_table",
+    "matplotlib": "choosing.plots explain.plots",
+    "pandas": "explain.terms",  # a frame, where asked for
+    "shap": "explain.terms",
+    "pyarrow": "commands.predict commands.recognise commands.report commands.tables commands.train_table "
+    "commands.write_table",
     "typing_extensions": "estimators.base estimators.plain estimators.cv",  # for types only
 }
 

@@ -10,7 +10,7 @@ import numpy as np
 from ..model.ensemble import Ensemble, ShapeFunction
 from .words import level_text
 
-CROWDED = 0.06  # share of the range that the middle half of the thresholds takes, below which an axis is not linear
+CROWDED = 0.1  # share of the range that the middle half of the thresholds takes, below which an axis is not linear
 MARGIN = 0.07  # of the axis beyond the first and the last threshold
 MOST_LEVELS = 14  # of a feature that are drawn
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 # Light against dark, so that they differ in grey too.
 UP, DOWN, INK, BAND, FAINT = "#e08a3c", "#1f4e79", "#22303c", "#b9cbdd", "#8793a0"
 LABEL = 34  # letters of a name on an axis
+INTERCEPT = "the intercept"
 
 
 def new_axes(ax: Any, size: tuple[float, float] = (6.4, 4.0)) -> Any:
@@ -175,9 +176,10 @@ def plot_waterfall(
     ax.tick_params(axis="y", length=0)
     unit = score_unit(ensemble, at) if explanation.scale == "score" else "prediction"
     ax.set_xlabel(unit, color=INK)
-    total = f"{explanation.scale} {start[-1]:.4g}, where {explanation.reference} have {base:.4g}"
-    ax.set_title(total if explanation.reference != "the intercept" else f"{explanation.scale} {start[-1]:.4g}, from the "
-                 f"intercept {base:.4g}", loc="left", fontsize=10, color=INK)  # fmt: skip
+    start_text = f"from the intercept {base:.4g}"
+    if explanation.reference != INTERCEPT:
+        start_text = f"where {explanation.reference} have {base:.4g}"
+    ax.set_title(f"{explanation.scale} {start[-1]:.4g}, {start_text}", loc="left", fontsize=10, color=INK)
     return ax
 
 

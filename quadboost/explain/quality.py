@@ -56,14 +56,15 @@ class Calibration(NamedTuple):
     share: np.ndarray
     low: np.ndarray
     high: np.ndarray
-    count: np.ndarray
+    n_rows: np.ndarray
 
 
 def calibration(probability: np.ndarray, is_second: np.ndarray, n_bins: int = 10) -> Calibration:
     """Groups of the same size, as far as rows of the same probability stay together. Intervals are Wilson's."""
     order = np.argsort(probability, kind="stable")
     p, hit = probability[order], is_second[order] * 1.0
-    edges = np.unique(np.searchsorted(p, np.quantile(p, np.linspace(0, 1, n_bins + 1)[1:-1]))) if len(p) else []
+    inner = np.linspace(0, 1, n_bins + 1)[1:-1] if len(p) else np.empty(0)
+    edges = np.unique(np.searchsorted(p, np.quantile(p, inner))) if len(p) else np.empty(0, np.intp)
     groups = [own for own in np.split(np.arange(len(p)), edges) if len(own)]
     count = np.array([len(own) for own in groups], dtype=np.float64)
     share = np.array([hit[own].mean() for own in groups])

@@ -63,7 +63,10 @@ def _two_classes(
     else:
         note = ""
         figures.insert(0, (f"{found.area:.4f}", "area under the ROC curve"))
-        rows += [("area under the ROC curve", f"{found.area:.4f}"), ("average precision", f"{found.average_precision:.4f}")]
+        rows += [
+            ("area under the ROC curve", f"{found.area:.4f}"),
+            ("average precision", f"{found.average_precision:.4f}"),
+        ]
         keep = np.unique(np.linspace(0, len(found.threshold) - 1, MOST_POINTS).round().astype(int))
         cards += [
             card(
@@ -128,10 +131,11 @@ def _confusion(scores: np.ndarray, is_second: np.ndarray, p: np.ndarray, first: 
     return (
         f'<table class="confusion" id="confusion" data-counts="{text_of(json.dumps(data))}"><caption>Called '
         f"{text_of(second)} above a probability of <output id=border>0.5</output></caption>"
-        f"<thead><tr><td></td><th scope=col>called {text_of(first)}</th><th scope=col>called {text_of(second)}</th></tr>"
+        f"<thead><tr><td></td><th scope=col>called {text_of(first)}</th>"
+        f"<th scope=col>called {text_of(second)}</th></tr>"
         f"</thead><tbody>{body}</tbody></table>"
-        f'<p class="script"><label for=slide>Move the border</label> <input type=range id=slide min=0 max={len(at) - 1} '
-        f"value={half}></p>"
+        f'<p class="script"><label for=slide>Move the border</label> <input type=range id=slide min=0 '
+        f"max={len(at) - 1} value={half}></p>"
     )
 
 
@@ -167,7 +171,8 @@ def _table_of_classes(names: Sequence[str], counts: np.ndarray) -> str:
             for j, count in enumerate(counts[i].tolist())
         )
         body += f"<tr><th scope=row>is {text_of(name)}</th>{cells}</tr>"
-    return f'<div class="wide"><table class="confusion"><thead><tr><td></td>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    whole = f"<thead><tr><td></td>{head}</tr></thead><tbody>{body}</tbody>"
+    return f'<div class="wide"><table class="confusion">{whole}</table></div>'
 
 
 def _targets(ensemble: Ensemble, scores: np.ndarray, y: Any) -> tuple[str, Figures]:
@@ -191,7 +196,9 @@ def _targets(ensemble: Ensemble, scores: np.ndarray, y: Any) -> tuple[str, Figur
                 f"Targets against predictions; {len(some):,} rows.",
             ),
             card(
-                scatter_svg(found[some], off[some], "residuals", "predicted", "target less prediction", line_at_zero=True),
+                scatter_svg(
+                    found[some], off[some], "residuals", "predicted", "target less prediction", line_at_zero=True
+                ),
                 "What is left: no trend should be seen here.",
             ),
             card(

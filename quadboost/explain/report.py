@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import base64
+import csv
 import hashlib
+import io
 import json
 import os
 from importlib.resources import files
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -28,12 +31,14 @@ from .sections import (
     training_section,
 )
 from .svg import text_of
-from .words import shortened
+from .words import feature_name, level_text, number_text, shortened
 
 MOST_DOWNLOAD = 1 << 17  # bytes of a download within the page
 
 
-def report(model: Any, X: Any, y: Any, path: str | os.PathLike[str] = "report.html", *, title: str | None = None) -> str:
+def report(
+    model: Any, X: Any, y: Any, path: str | os.PathLike[str] = "report.html", *, title: str | None = None
+) -> str:
     """Write a report of a model, and of how good it is on some rows.
 
     Parameters
@@ -111,7 +116,12 @@ def _downloads(ensemble: Ensemble) -> str:
     items = [_link("model.js", "text/javascript", lambda: to_javascript(ensemble), "the score in JavaScript")]
     for dialect in ("duckdb", "postgres", "sqlite"):
         items.append(
-            _link(f"model-{dialect}.sql", "text/plain", lambda d=dialect: to_sql(ensemble, "my_table", d), f"the score in SQL, {dialect}")
+            _link(
+                f"model-{dialect}.sql",
+                "text/plain",
+                lambda d=dialect: to_sql(ensemble, "my_table", d),
+                f"the score in SQL, {dialect}",
+            )
         )
     items.append(_link("shapes.csv", "text/csv", lambda: shapes_csv(ensemble), "the numbers behind the pictures"))
     return f"<ul>{''.join(items)}</ul>"
@@ -123,28 +133,29 @@ def _link(name: str, kind: str, make: Any, words: str) -> str:
     except ValueError as error:
         return f"<li>{text_of(name)}: not available, {text_of(error)}</li>"
     if len(content) > MOST_DOWNLOAD:
-        return f"<li>{text_of(name)}: too large for this page ({len(content) // 1024:,} kB); make it with quadboost</li>"
+        return (
+            f"<li>{text_of(name)}: too large for this page ({len(content) // 1024:,} kB); make it with quadboost</li>"
+        )
     data = base64.b64encode(content).decode("ascii")
-    return f'<li><a download="{text_of(name)}" href="data:{kind};base64,{data}">{text_of(name)}</a>: {text_of(words)}</li>'
+    return (
+        f'<li><a download="{text_of(name)}" href="data:{kind};base64,{data}">{text_of(name)}</a>: {text_of(words)}</li>'
+    )
 
 
 def shapes_csv(ensemble: Ensemble) -> str:
     """Every bin of every shape function: a line each."""
-    import csv
-    import io
-
-    from .words import feature_name, level_text, number_text
-
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(["feature", "bin", "output", "added to the score", "training weight", "standard error"])
-    labels = range(ensemble.n_outputs) if ensemble.classes is None or ensemble.n_outputs == 1 else ensemble.classes.tolist()
+    labels = (
+        range(ensemble.n_outputs) if ensemble.classes is None or ensemble.n_outputs == 1 else ensemble.classes.tolist()
+    )
     for shape in ensemble.shape_functions(bands=len(ensemble.bin_error) > 0):
         cuts = [number_text(cut) for cut in shape.thresholds.tolist()]
         if shape.levels is not None:
             bins = [*map(level_text, shape.levels), "never seen"]
         elif cuts:
-            bins = [f"at most {cuts[0]}", *(f"above {a}, at most {b}" for a, b in zip(cuts, cuts[1:], strict=False))]
+            bins = [f"at most {cuts[0]}", *(f"above {a}, at most {b}" for a, b in pairwise(cuts))]
             bins.append(f"above {cuts[-1]}")
         else:
             bins = ["any value"]
@@ -152,7 +163,7 @@ def shapes_csv(ensemble: Ensemble) -> str:
         values = np.vstack([shape.values.reshape(-1, ensemble.n_outputs), np.reshape(shape.missing, (1, -1))])
         mass = [""] * len(values) if shape.mass is None else [*shape.mass.tolist(), shape.missing_mass]
         error = np.full(values.shape, np.nan)
-        if shape.error is not None:
+        if shape.error is not None and shape.missing_error is not None:
             error = np.vstack([shape.error.reshape(-1, ensemble.n_outputs), np.reshape(shape.missing_error, (1, -1))])
         for i, own in enumerate([*bins, "missing"]):
             for k, label in enumerate(labels):
@@ -175,17 +186,18 @@ def _page(title: str, head: str, sections: dict[str, str], script: str) -> str:
     """All in one file. The policy allows this style and this script, and nothing else: no network, no other code."""
     style = _asset("page.css")
     allowed = {"style": style, "script": script}
-    policy = "; ".join(
+    policy = "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; " + "; ".join(
         f"{kind}-src 'sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode('ascii')}'"
         for kind, text in allowed.items()
     )
     links = "".join(f'<a href="#{_anchor(name)}">{text_of(name)}</a>' for name in sections)
-    body = "".join(f'<section id="{_anchor(name)}"><h2>{text_of(name)}</h2>{own}</section>' for name, own in sections.items())
+    body = "".join(
+        f'<section id="{_anchor(name)}"><h2>{text_of(name)}</h2>{own}</section>' for name, own in sections.items()
+    )
     return (
         '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
-        f"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src data:; {policy}; base-uri 'none'; "
-        "form-action 'none'\">"
-        '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="referrer" content="no-referrer">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}"><meta name="referrer" content="no-referrer">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<link rel="icon" href="data:,">'
         f"<title>{text_of(title)}</title><style>{style}</style></head><body><header><h1>{text_of(title)}</h1>"
         f"<nav>{links}</nav></header><main>{head}{body}</main><script>{script}</script></body></html>\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
@@ -32,7 +31,9 @@ def digest(ensemble: Ensemble) -> str:
 
 def model_section(ensemble: Ensemble) -> str:
     classes = [] if ensemble.classes is None else [shortened(str(label), 40) for label in ensemble.classes.tolist()]
-    task = f"classification: {', '.join(classes[:20])}{', ...' if len(classes) > 20 else ''}" if classes else "regression"
+    task = (
+        f"classification: {', '.join(classes[:20])}{', ...' if len(classes) > 20 else ''}" if classes else "regression"
+    )
     used = np.unique(ensemble.feature).size
     rows = [
         ("task", task),
@@ -101,7 +102,8 @@ def data_section(ensemble: Ensemble, matrix: np.ndarray) -> str:
     more = ensemble.n_features - len(rows)
     note = f"<p>{more:,} more features are not listed.</p>" if more > 0 else ""
     return (
-        "<div class=wide><table class=data><thead><tr><th>feature<th>kind<th>missing<th>median (range), or most frequent"
+        "<div class=wide><table class=data><thead><tr><th>feature<th>kind<th>missing"
+        "<th>median (range), or most frequent"
         f"<th>distribution (root of the count)</tr></thead><tbody>{''.join(rows)}</tbody></table></div>{note}"
     )
 
@@ -110,14 +112,14 @@ def _column(ensemble: Ensemble, feature: int, known: np.ndarray) -> tuple[str, s
     """Kind, typical value, and counts of a column without missing values."""
     levels = ensemble.categories.get(feature)
     if levels is not None:
-        counts = np.bincount(known[known >= 0].astype(np.intp), minlength=len(levels))
-        typical = shortened(level_text(levels[int(counts.argmax())]), 40) if counts.any() else "-"
-        return f"category, {len(levels):,} levels", typical, np.sort(counts)[::-1][:30]
+        of_level = np.bincount(known[known >= 0].astype(np.intp), minlength=len(levels))
+        typical = shortened(level_text(levels[int(of_level.argmax())]), 40) if of_level.any() else "-"
+        return f"category, {len(levels):,} levels", typical, np.sort(of_level)[::-1][:30]
     if not len(known):
         return "number", "-", np.zeros(1)
     middle, low, high = float(np.median(known)), float(known.min()), float(known.max())
     ends = np.quantile(known, [0.005, 0.995])
-    counts = np.histogram(np.clip(known, *ends), 30)[0] if np.isfinite(ends[1] - ends[0]) else np.zeros(1)
+    counts: np.ndarray = np.histogram(np.clip(known, *ends), 30)[0] if np.isfinite(ends[1] - ends[0]) else np.zeros(1)
     return "number", f"{number_text(middle)} ({number_text(low)} to {number_text(high)})", counts
 
 
@@ -136,7 +138,8 @@ def importance_section(ensemble: Ensemble, matrix: np.ndarray) -> str:
     )
     unit = score_unit(ensemble) if ensemble.n_outputs == 1 else "score, all outputs together"
     rest = f" {len(found) - len(shown):,} more are not shown." if len(found) > len(shown) else ""
-    return f"<figure>{picture}<figcaption>{text_of(what)}, in units of the score ({text_of(unit)}).{rest}</figcaption></figure>"
+    words = text_of(f"{what}, in units of the score ({unit}).{rest}")
+    return f"<figure>{picture}<figcaption>{words}</figcaption></figure>"
 
 
 def shapes_section(ensemble: Ensemble) -> str:
@@ -191,7 +194,9 @@ def form_section(ensemble: Ensemble, matrix: np.ndarray, form: dict[str, Any]) -
             n = 0
             options = []
             for level in levels:
-                options += [f"<option value={n + i}>{text_of(shortened(str(v), 60))}</option>" for i, v in enumerate(level)]
+                options += [
+                    f"<option value={n + i}>{text_of(shortened(str(v), 60))}</option>" for i, v in enumerate(level)
+                ]
                 n += len(level)
             control = (
                 f'<select id="f{feature}" data-feature="{feature}"><option value="">missing</option>{"".join(options)}'
@@ -200,20 +205,20 @@ def form_section(ensemble: Ensemble, matrix: np.ndarray, form: dict[str, Any]) -
         else:
             hint = "" if levels is None else ' placeholder="missing"'
             mode = ' inputmode="decimal" placeholder="missing"' if levels is None else hint
-            control = f'<input type=text id="f{feature}" data-feature="{feature}" autocomplete=off spellcheck=false{mode}>'
+            control = (
+                f'<input type=text id="f{feature}" data-feature="{feature}" autocomplete=off spellcheck=false{mode}>'
+            )
         fields.append(f'<div><label for="f{feature}">{name}</label>{control}</div>')
-    buttons = "".join(
-        f'<button type=button data-row="{i}">row {i + 1}</button>' for i in range(len(form["rows"]))
-    )
+    buttons = "".join(f'<button type=button data-row="{i}">row {i + 1}</button>' for i in range(len(form["rows"])))
     return (
         "<noscript><p>This form needs JavaScript; all else on this page does not.</p></noscript>"
         f'<form id="form" class="script" autocomplete=off><div class=buttons>{buttons}</div>'
-        f'<div class=fields>{"".join(fields)}</div></form>'
+        f"<div class=fields>{''.join(fields)}</div></form>"
         '<div class="script" aria-live="polite"><p class=outcome id=outcome></p><p id=problem role=alert></p></div>'
         '<div id="waterfall" class="script"></div>'
-        '<div class="script"><h3>What would have to change</h3><p class=faint>One feature at a time, all others as they are. '
-        "The model's answer, not advice: a change need not be possible, nor cause anything.</p><table class=figures><tbody "
-        "id=changes></tbody></table></div>"
+        '<div class="script"><h3>What would have to change</h3><p class=faint>One feature at a time, all others as '
+        "they are. The model's answer, not advice: a change need not be possible, nor cause anything.</p>"
+        "<table class=figures><tbody id=changes></tbody></table></div>"
     )
 
 
@@ -256,4 +261,3 @@ def _field(ensemble: Ensemble, feature: int, value: float) -> str | int:
 def figures_head(figures: Figures) -> str:
     cells = "".join(f"<div><b>{text_of(value)}</b><span>{text_of(name)}</span></div>" for value, name in figures)
     return f"<div class=head>{cells}</div>"
-

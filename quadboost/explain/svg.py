@@ -111,7 +111,9 @@ def shape_svg(picture: Picture, label: str, width: float = 340, height: float = 
         return _levels_svg(picture.levels, label, width)
     curve = picture.curve
     low, high = _limits(curve, picture.levels)
-    frame = Frame(44, 12, width - 12, height - 52, (float(curve.edges[0]), float(curve.edges[-1])), (low, high), curve.scale)
+    frame = Frame(
+        44, 12, width - 12, height - 52, (float(curve.edges[0]), float(curve.edges[-1])), (low, high), curve.scale
+    )
     parts = [frame.axes()]
     if curve.error is not None:
         upper = steps(frame, curve.edges, curve.values + curve.error)
@@ -130,7 +132,7 @@ def shape_svg(picture: Picture, label: str, width: float = 340, height: float = 
 
 def _limits(curve: Curve, special: list[Level]) -> tuple[float, float]:
     """What the y axis spans: all steps that hold rows, with their bands; thin ones by their value alone."""
-    values = [curve.values, [own.value for own in special], [0.0]]
+    values = [curve.values, np.array([0.0, *(own.value for own in special)])]
     if curve.error is not None:
         many = np.ones(len(curve.values), bool) if curve.mass is None else curve.mass > 0.002 * curve.mass.sum()
         values += [(curve.values + curve.error)[many], (curve.values - curve.error)[many]]
@@ -148,7 +150,9 @@ def _counts(curve: Curve, left: float, right: float, bottom: float, height: floa
     tall = height * share / (share.max() or 1.0)
     wide = (right - left) / n
     d = "".join(
-        f"M{_n(left + i * wide)} {_n(bottom)}v{_n(-tall[i])}h{_n(wide)}v{_n(tall[i])}z" for i in range(n) if tall[i] > 0.05
+        f"M{_n(left + i * wide)} {_n(bottom)}v{_n(-tall[i])}h{_n(wide)}v{_n(tall[i])}z"
+        for i in range(n)
+        if tall[i] > 0.05
     )
     return f'<path class="count" d="{d}"/>'
 
@@ -228,9 +232,7 @@ def histogram_svg(groups: Sequence[tuple[str, str, np.ndarray]], label: str, x_l
     parts = [frame.axes(x_label, "rows")]
     for (name, kind, _), own in zip(groups, counts, strict=True):
         edge = np.concatenate([[0.0], own, [0.0]])
-        outline = path(
-            np.repeat(frame.x(edges), 2), frame.y(np.repeat(edge, 2)[1:-1]), f"{kind} half", close=True
-        )
+        outline = path(np.repeat(frame.x(edges), 2), frame.y(np.repeat(edge, 2)[1:-1]), f"{kind} half", close=True)
         parts.append(outline.replace("/>", f"><title>{text_of(name)}</title></path>"))
     if border is not None and low <= border <= high:
         parts.append(line(float(frame.x(border)), frame.top, float(frame.x(border)), frame.bottom, "zero"))

@@ -60,8 +60,8 @@ class Explanation:
         """
         if self.reference == INTERCEPT:
             raise ValueError(
-                "this model has no counts of its training rows, so there is nothing to take Shapley values against; give "
-                "some rows: explain(X, background=X_train)"
+                "this model has no counts of its training rows, which Shapley values are taken against; give some "
+                "rows: explain(X, background=X_train)"
             )
         found = np.zeros((len(self.values), self.ensemble.n_features, *self.values.shape[2:]))
         found[:, list(self.features)] = self.values
@@ -152,7 +152,7 @@ def explain(
     coding = Coding.of(ensemble)
     reference, masses = TRAINING, coding.masses()
     if background is not None:
-        reference, masses = BACKGROUND, coding.masses_of(_some_rows(ensemble.matrix_of(background, owner)))
+        reference, masses = BACKGROUND, coding.masses_of(ensemble.matrix_of(background, owner))
     elif masses is None:
         reference = INTERCEPT
     values, base = _contributions(ensemble, coding, matrix, masses)
@@ -173,12 +173,6 @@ def on_scale_of_predictions(explanation: Explanation) -> Explanation:
     """Contributions to the prediction: they add up to it, and have the signs of those to the score."""
     base, values = contributions_to_predictions(explanation.ensemble, explanation.base, explanation.values)
     return replace(explanation, values=values, base=base, scale="prediction")
-
-
-def _some_rows(matrix: np.ndarray) -> np.ndarray:
-    if not len(matrix):
-        raise ValueError("the background has no rows; give at least one")
-    return matrix
 
 
 def _contributions(
