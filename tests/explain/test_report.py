@@ -157,7 +157,7 @@ def bits(values) -> list[str]:
 def shown(tmp_path_factory):
     """A page of a model with everything, open in Chromium."""
     X, y = mixed(600)
-    X['odd "name" <i>'] = np.where(X["z"] > 1, 'it\'s "quoted"', NASTY)
+    X['odd "name" <i>'] = np.where((y == "yes") ^ (np.arange(600) % 4 == 0), 'it\'s "quoted"', NASTY)
     model = QuadBoostClassifier(reg_lambda=0.002).fit(X[:400], y[:400])
     path = tmp_path_factory.mktemp("report") / "report.html"
     quadboost.report(model, X[400:], y[400:], path)
