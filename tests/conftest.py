@@ -6,6 +6,10 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# Threads of OpenMP that wait in vain for a short loop take half of the time of the tests.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 
@@ -13,6 +17,28 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 # not hide the installed package there.
 if not any((CHECKOUT / "quadboost" / f"_core{suffix}").exists() for suffix in EXTENSION_SUFFIXES):
     sys.path[:] = [entry for entry in sys.path if Path(entry).resolve() != CHECKOUT]
+
+# Examples of a test of random data. The thorough ones are for .ci/run, by `pytest --hypothesis-profile=thorough`.
+settings.register_profile("quick", max_examples=25, deadline=None)
+settings.register_profile("thorough", max_examples=200, deadline=None)
+settings.load_profile("quick")
+
+
+@pytest.hookimpl(tryfirst=True)  # before the slow ones are left out
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of each test that is `thinned`, mark slow all cases but enough to have every value of every parameter once."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("thinned") and not item.get_closest_marker("slow"):
+            cases.setdefault(item.nodeid.split("[")[0], []).append(item)
+    for left in cases.values():
+        values = {item: {(name, id(value)) for name, value in item.callspec.params.items()} for item in left}
+        seen: set[tuple[str, int]] = set()
+        while left and not seen.issuperset(values[most := max(left, key=lambda item: len(values[item] - seen))]):
+            seen |= values[most]
+            left.remove(most)
+        for item in left:
+            item.add_marker("slow")
 
 
 @pytest.fixture

@@ -60,7 +60,7 @@ def every_rule(body):
         pytest.mark.parametrize("penalty", list(NUMBERS)),
     ):
         body = mark(body)
-    return at_two_lengths(6, 40)(body)
+    return at_two_lengths(3, 40)(body)
 
 
 @st.composite

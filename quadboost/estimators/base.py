@@ -7,12 +7,14 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._version import __version__
@@ -24,18 +26,30 @@ from ..common.progress import news_of, steps_of
 from ..common.threads import resolve_threads
 from ..data.tables import listed
 from ..fitting.calibration import calibrate, calibrate_at_once
+from ..fitting.growth import Growth
 from ..fitting.losses import coded, train_under_loss
 from ..fitting.problem import Problem, Reading, Rows
 from ..fitting.training import Measured, Options, Trained, Warm, train
 from ..model.ensemble import Ensemble, ShapeFunction
 from ..model.explained import Explained
+from ..voters.trees import MOST_LEAVES
 from .watching import Judge, Model, Watch, best_stage
 
 if TYPE_CHECKING:
     from typing_extensions import Self  # in typing from Python 3.11 on
 
-SHARED_PARAMETERS = """penalty : {"l1", "l2", "linf", None}
-        Of the weights; None is the paper's vanilla QuadBoost.
+TREE_PARAMETERS = """n_trees : int
+        How many trees to grow; every node of them is a voter beside the stumps: a rule, such as "young and low income".
+        0: stumps alone.
+    max_leaves : int
+        Most leaves of a tree, at most 254.
+    max_conditions : int, optional
+        Most features that meet in a rule; 2: pairs only.
+    growth_rows : int
+        Trees are grown on at most so many rows, and weighed on all of them."""
+
+SHARED_PARAMETERS = """penalty : {"auto", "l1", "l2", "linf", None}
+        Of the weights; "auto": l1, for few stumps, or with trees l2, for accuracy. None is the paper's vanilla QuadBoost.
     reg_lambda : float, "auto" or "theory"
         Strength of an l1 penalty, which adds 2 reg_lambda sum |a| to the risk, or of an l2 penalty, which adds
         reg_lambda sum a^2. "auto", for l1: by generalised cross-validation along the path from the strongest useful
@@ -78,6 +92,10 @@ SHARED_PARAMETERS = """penalty : {"l1", "l2", "linf", None}
         Features of which each level is a voter. "auto": text, bool and categorical columns of a frame.
     min_category_count : int
         Levels of less weight than this are pooled.
+    monotonic_cst : dict or list, optional
+        From columns (names or numbers) to 1, -1 or 0: the score may only rise with the feature, only fall, or both; or
+        a list with one of these for each column. What a missing value adds is free. With several scores a sign is for
+        all of them; a list of as many signs, in place of one, has a sign for each.
     warm_start : bool
         Go on from the last fit, which must have been on the same data.
     max_seconds : float, optional
@@ -111,7 +129,8 @@ SHARED_ATTRIBUTES = """ensemble_ : Ensemble
     violation_ : float
         The largest violation of the conditions of optimality, in corrective mode.
     reg_lambda_ : float
-    stop_reason_ : {"max_rounds", "converged", "patience", "max_seconds", "callback"}
+    stop_reason_ : {"max_rounds", "converged", "patience", "max_seconds", "callback", "grown"}
+        "grown": the weights are those that trees were grown with.
     feature_importances_ : array of shape (d,)
         How much each feature moves the scores of the training rows: standard deviation, as a share of the sum."""
 
@@ -234,9 +253,38 @@ class QuadBoost(Explained, BaseEstimator):
         schedule = Schedule(**{name: given[name] for name in names})
         one_of("calibration", given.get("calibration"), ("auto", None))
         self._check_loss()
-        names = (Options.__dataclass_fields__.keys() - {"schedule", "n_threads"}) & given.keys()
-        n_threads = resolve_threads(self.n_jobs)
-        return Options(**{name: given[name] for name in names}, schedule=schedule, n_threads=n_threads)
+        names = (Options.__dataclass_fields__.keys() - {"schedule", "n_threads", "penalty"}) & given.keys()
+        n_threads, growth = resolve_threads(self.n_jobs), self._growth()
+        penalty = given.get("penalty", "auto")
+        if isinstance(penalty, str) and penalty == "auto":
+            penalty = "l2" if growth.n_trees else "l1"
+        return Options(
+            **{name: given[name] for name in names},
+            penalty=penalty,
+            schedule=schedule,
+            n_threads=n_threads,
+            growth=growth,
+        )
+
+    def _growth(self) -> Growth:
+        """How trees are grown, checked."""
+        at_least("n_trees", self.n_trees, 0)
+        at_least("max_leaves", self.max_leaves, 2)
+        if self.max_leaves > MOST_LEAVES:
+            raise ValueError(f"max_leaves={self.max_leaves} is more than a code can hold; give at most {MOST_LEAVES}")
+        if self.max_conditions is not None:
+            at_least("max_conditions", self.max_conditions, 1)
+        at_least("growth_rows", self.growth_rows, 1)
+        if self.n_trees and self.warm_start:
+            raise ValueError("warm_start is for stumps, and n_trees grows others each time; set warm_start=False")
+        seed = 0
+        if self.random_state is not None and self.n_trees:
+            seed = (
+                self.random_state
+                if isinstance(self.random_state, Integral)
+                else check_random_state(self.random_state).randint(2**31)
+            )
+        return Growth(int(self.n_trees), int(self.max_leaves), self.max_conditions, int(self.growth_rows), int(seed))
 
     def _check_loss(self) -> None:
         """Refuse losses that are for other targets."""
@@ -249,7 +297,7 @@ class QuadBoost(Explained, BaseEstimator):
 
     @property
     def _reading(self) -> Reading:
-        return Reading(self.categorical_features, self.min_category_count, type(self).__name__)
+        return Reading(self.categorical_features, self.min_category_count, type(self).__name__, self.monotonic_cst)
 
     def _fit(
         self, problem: Problem, validation: Rows | None, options: Options, start: float,
@@ -329,13 +377,13 @@ class QuadBoost(Explained, BaseEstimator):
             patience = schedule.patience if judge is None else schedule.max_rounds
             options = replace(options, schedule=replace(schedule, callback=callback, patience=patience))
             if options.loss == "squared":
-                validation = None if held_out is None else held_out.moments
                 outputs = None if warm is None else warm.outputs
-                trained = train(problem, measured, options, validation=validation, warm=outputs, tell=tell)
+                trained = train(problem, measured, options, validation=held_out, warm=outputs, tell=tell)
                 return trained if judge is None else best_stage(trained, judge, model, schedule.patience)
             options = replace(options, schedule=replace(options.schedule, patience=schedule.patience))
             watch = Watch(problem, held_out, options, callback, judge, model)
-            return watch.best_of(train_under_loss(problem, measured, options, watch=watch, tell=tell))
+            trained = train_under_loss(problem, measured, options, watch=watch, tell=tell, validation=held_out)
+            return watch.best_of(trained)
 
     def _take_over(self, ensemble: Ensemble) -> None:
         """Set what every fitted estimator has."""

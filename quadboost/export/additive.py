@@ -189,7 +189,9 @@ class Additive:
         return self._by_output("prediction", range(self.n_outputs))
 
     def _by_output(self, name: str, suffixes: Iterable[Any]) -> list[str]:
-        return [name] if self.ensemble.weight.ndim == 1 else [f"{name}_{suffix}" for suffix in suffixes][: self.n_outputs]
+        return (
+            [name] if self.ensemble.weight.ndim == 1 else [f"{name}_{suffix}" for suffix in suffixes][: self.n_outputs]
+        )
 
     @cached_property
     def examples(self) -> Examples:

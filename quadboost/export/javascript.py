@@ -196,7 +196,8 @@ def _model(model: Additive) -> dict[str, Any]:
         "link": model.link,
         "several": model.ensemble.weight.ndim == 2,
         "levels": [
-            list(model.levels[feature].items()) if feature in model.levels else None for feature in range(len(model.names))
+            list(model.levels[feature].items()) if feature in model.levels else None
+            for feature in range(len(model.names))
         ],
         "intercept": model.intercept.tolist(),
         "terms": [_term(term) for term in model.terms],

@@ -194,7 +194,9 @@ class Graph:
     def outputs_of(self, model: Additive, columns: list[str], contributions: bool = False) -> dict[str, str]:
         """What the model makes of columns of shape (m, 1), or of one matrix; output -> where it is."""
         if self.missing_text in {value for levels in model.levels.values() for value in levels}:
-            raise ValueError(f"missing_text={self.missing_text!r} is a level; give text that is none for missing values")
+            raise ValueError(
+                f"missing_text={self.missing_text!r} is a level; give text that is none for missing values"
+            )
         terms = [self._term(term, self._numbers(model, columns)) for term in self._terms(model)]
         scores = self.constant(model.intercept[None, :])
         for term in terms:

@@ -68,7 +68,9 @@ class Dialect:
 DIALECTS = {
     dialect.name: dialect
     for dialect in (
-        Dialect("duckdb", "duckdb", _duckdb_double, "DOUBLE", "VARCHAR", "chr", "least", "greatest", "", "'nan'::DOUBLE"),
+        Dialect(
+            "duckdb", "duckdb", _duckdb_double, "DOUBLE", "VARCHAR", "chr", "least", "greatest", "", "'nan'::DOUBLE"
+        ),
         Dialect(
             *("postgres", "psql", _postgres_double, "float8", "text", "chr", "least", "greatest"),
             *("OFFSET 0", "'NaN'::float8"),
@@ -157,7 +159,9 @@ class _Writer:
             cells |= {"hexadecimal": self.literal(" ".join(words))}
             cells |= {f"c{feature}": self._cell(feature, row[feature]) for feature in used}
             rows.append(f"SELECT {_listed(cells)}")
-        kept = {name: f"t.{name}" for name in ("number", "hexadecimal", *(f"e{k}" for k in range(self.model.n_outputs)))}
+        kept = {
+            name: f"t.{name}" for name in ("number", "hexadecimal", *(f"e{k}" for k in range(self.model.n_outputs)))
+        }
         columns = {feature: f"t.c{feature}" for feature in used}
         scored = self._scored(f"({' UNION ALL '.join(rows)}) AS t", columns, kept)
         outputs = range(self.model.n_outputs)
@@ -296,7 +300,9 @@ class _Writer:
         model, outputs = self.model, range(self.model.n_outputs)
         results = {name: f"s{k}" for k, name in enumerate(model.score_names)}
         if not model.classes:
-            results |= {name: f"s{k}" if model.link == "identity" else f"p{k}" for k, name in enumerate(model.target_names)}
+            results |= {
+                name: f"s{k}" if model.link == "identity" else f"p{k}" for k, name in enumerate(model.target_names)
+            }
         else:
             cases = " ".join(f"WHEN {k} THEN {self.literal(label)}" for k, label in enumerate(model.classes))
             results["prediction"] = f"CASE label {cases} END"

@@ -8,7 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ..boosting.limits import Limits, limited
+from ..boosting.penalties import Penalty
 from ..boosting.result import Boosted
+from ..data.constraints import signs_of
 from ..data.exact import effective_count
 from ..data.examples import (
     Examples,
@@ -26,7 +29,9 @@ from ..data.schema import FrameSchema, read_table, to_matrix
 from ..model.ensemble import Ensemble
 from ..moments.sums import ColumnSums, Sums
 from ..voters.columns import Voters
+from ..voters.trees import Trees
 from ..voters.thresholds import InfiniteValue, candidate_voters
+from .limits import limits_of
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,7 @@ class Reading:
     categorical_features: Any = "auto"
     min_category_count: int = 5
     owner: str = "this model"  # for the errors
+    monotonic_cst: Any = None
 
 
 @dataclass(frozen=True)
@@ -74,6 +80,8 @@ class Problem:
     target_scale : array of shape (n_outputs,)
     classes, class_weight : arrays or None
         Of labels.
+    signs : array of shape (d, n_outputs) or None
+        In which direction scores may move as a feature rises; 0: in both.
     """
 
     given: Examples
@@ -83,6 +91,7 @@ class Problem:
     target_scale: np.ndarray
     classes: np.ndarray | None = None
     class_weight: np.ndarray | None = None
+    signs: np.ndarray | None = None
 
     @classmethod
     def of_labels(cls, X: Any, y: Any, sample_weight: Any, reading: Reading, class_weight: Any = None) -> Problem:
@@ -98,7 +107,8 @@ class Problem:
         targets = one_vs_rest(position, classes)
         schema, matrix = _read(given, reading)
         rows = Rows(matrix, targets, times(given.weight, of_class, position), given.weight)
-        return cls(given, schema, rows, len(classes) == 2, np.ones(targets.shape[1]), classes, of_class)
+        signs = signs_of(reading.monotonic_cst, schema, targets.shape[1])
+        return cls(given, schema, rows, len(classes) == 2, np.ones(targets.shape[1]), classes, of_class, signs)
 
     @classmethod
     def of_targets(cls, X: Any, y: Any, sample_weight: Any, reading: Reading, standardize: bool = False) -> Problem:
@@ -108,7 +118,8 @@ class Problem:
         scale = spread_of(targets, given.weight) if standardize else np.ones(targets.shape[1])
         schema, matrix = _read(given, reading)
         rows = Rows(matrix, targets / scale, given.weight, given.weight)
-        return cls(given, schema, rows, given.y.ndim == 1, scale)
+        signs = signs_of(reading.monotonic_cst, schema, targets.shape[1])
+        return cls(given, schema, rows, given.y.ndim == 1, scale, signs=signs)
 
     def more_rows(self, X: Any, y: Any, sample_weight: Any, suffix: str, reading: Reading) -> Rows:
         """Further rows of the same kind, such as those for validation; `suffix` is for the errors."""
@@ -144,6 +155,18 @@ class Problem:
             name = None if names is None else names[wrong.feature]
             raise InfiniteValue(wrong.feature, wrong.value, name) from None
 
+    def targets(self, rows: Rows, loss: str) -> np.ndarray:
+        """Targets as a loss wants them: labels are -1 and +1 to the squared one, and 0 and 1 to others."""
+        return rows.y if self.classes is None or loss == "squared" else (rows.y + 1.0) / 2.0
+
+    def limits(self, voters: Voters, output: int, penalty: str | None = None) -> Limits | None:
+        """What is asked of the weights of voters for one of the scores; under l1, long rules are penalised more."""
+        return limits_of(voters, None if self.signs is None else self.signs[:, output], by_length=penalty == "l1")
+
+    def limited(self, penalty: Penalty, voters: Voters, output: int = 0) -> Penalty:
+        """A penalty on the weights of voters for one of the scores, within what is asked of them."""
+        return limited(penalty, self.limits(voters, output, "l1" if np.any(penalty.shrink > 0) else None))
+
     def ensemble(
         self, voters: Voters, boosted: Sequence[Boosted], info: Mapping[str, Any] | None = None, *,
         loss: str = "squared", link: str | None = None, calibration: tuple[np.ndarray, np.ndarray] | None = None,
@@ -160,8 +183,9 @@ class Problem:
         if calibration is not None:
             link, (first, slope) = "logit" if self.one_output else "softmax", calibration
             weight, intercept = weight * slope, first + slope * intercept
-        active = np.flatnonzero(weight.any(axis=1))
+        active = np.flatnonzero(weight[: voters.first_rule].any(axis=1))
         feature, kind, threshold = voters.describe(active)
+        trees, node_weight, nodes = _used_trees(voters, weight)
         return Ensemble(
             feature,
             threshold,
@@ -177,7 +201,29 @@ class Problem:
             link=link,
             slope=slope[0] if self.one_output else slope,
             bin_mass=None if sums is None else bin_mass_of(sums, active),
+            trees=trees,
+            node_weight=node_weight[:, 0] if self.one_output else node_weight,
+            node_mass=None if sums is None else node_mass_of(sums)[nodes],
         )
+
+
+def _used_trees(voters: Voters, weight: np.ndarray) -> tuple[Trees, np.ndarray, np.ndarray]:
+    """The trees with a node that has a weight, cut off below the last ones; their weights, and which nodes they are."""
+    trees = voters.trees
+    node_weight = np.zeros((trees.n_nodes, weight.shape[1]))
+    node_weight[~trees.is_root] = weight[voters.first_rule :]
+    used, kept = trees.used(node_weight.any(axis=1))
+    return used, node_weight[kept], np.flatnonzero(kept)
+
+
+def node_mass_of(sums: Sums) -> np.ndarray:
+    """Weight of the rows in each node of the trees."""
+    assert isinstance(sums, ColumnSums)
+    voters, trees = sums.voters, sums.voters.trees
+    mass = np.full(trees.n_nodes, sums.total_weight)
+    inside = (sums.voter_sum[voters.first_rule :] + sums.total_weight) / 2.0  # +1 inside, -1 elsewhere: exact
+    mass[~trees.is_root] = inside
+    return mass
 
 
 def bin_mass_of(sums: Sums, active: np.ndarray) -> np.ndarray:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .columns import LEVEL, MISSING, THRESHOLD
+from .trees import MOST_LEAVES, Trees
 
 
 def check_voters(
@@ -43,6 +44,39 @@ def check_voters(
         order = np.lexsort((threshold, where))
         twice = (np.diff(where[order]) == 0) & (np.diff(threshold[order]) == 0)
         _refuse(twice, order, "voter {1} stands there twice")
+
+
+def check_trees(
+    trees: Trees, weight: np.ndarray, mass: np.ndarray, n_features: int, categories: Mapping[int, Sequence[Any]]
+) -> None:
+    """Refuse trees that a model cannot have; no mass: it is not known."""
+    if len(weight) != trees.n_nodes or len(mass) not in (0, trees.n_nodes) or mass.ndim != 1:
+        raise ValueError(f"there are {len(weight)} weights and {len(mass)} masses of nodes for {trees.n_nodes} nodes")
+    names = ("node_threshold", "node_weight", "node_mass")
+    for name, values in zip(names, (trees.threshold, weight, mass), strict=True):
+        _refuse(~np.isfinite(values), values, f"{name} {{0}} is {{1}}, not a finite number")
+    _refuse(mass < 0, mass, "node_mass {0} is {1}, less than 0")
+    if trees.start[0] != 0 or trees.start[-1] != trees.n_nodes or (np.diff(trees.start) < 1).any():
+        raise ValueError("the trees are not the nodes in order; each has at least one")
+    _refuse(
+        trees.feature >= n_features, trees.feature, f"node {{0}} asks for feature {{1}}, but there are {n_features}"
+    )
+    _refuse(trees.feature < -1, trees.feature, "node {0} asks for feature {1}; a leaf has -1")
+    _refuse(trees.missing_right > 1, trees.missing_right, "node {0} sends missing values to side {1}, not 0 or 1")
+    is_used = (trees.threshold != 0) | (trees.missing_right != 0)
+    _refuse(
+        trees.is_leaf & is_used, trees.threshold, "node {0} is a leaf, and has the threshold {1} or a side for missing"
+    )
+    _ = trees.right  # refuses what is no tree
+    _refuse(
+        trees.n_leaves > MOST_LEAVES, trees.n_leaves, f"tree {{0}} has {{1}} leaves, at most {MOST_LEAVES} are read"
+    )
+    inner = ~trees.is_leaf
+    if categories:
+        kind = np.where(np.isin(trees.feature[inner], list(categories)), LEVEL, THRESHOLD)
+        _check_levels(trees.feature[inner], kind, trees.threshold[inner], categories)
+    root = weight[trees.start[:-1]]
+    _refuse(root != 0, root, "the root of tree {0} has the weight {1}, not 0")
 
 
 def bins_of_shapes(feature: np.ndarray, kind: np.ndarray, categories: Mapping[int, Sequence[Any]]) -> np.ndarray:

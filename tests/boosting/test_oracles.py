@@ -44,6 +44,7 @@ def breast_cancer_stumps():
 PROBLEMS = [real_valued_voters, abstaining_voters, breast_cancer_stumps]
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
 @pytest.mark.parametrize("fit_intercept", [False, True], ids=["no intercept", "intercept"])
 @pytest.mark.parametrize("penalty", LAMBDAS)

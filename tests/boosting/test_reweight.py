@@ -182,6 +182,7 @@ def stump_system(n, per_feature, correlation):
     return H.T @ H / 2_000, H.T @ (y - y.mean()) / 2_000
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("tol", [1e-2, 1e-4, 1e-8, 0.0])
 @pytest.mark.parametrize("correlation", [0.0, 3.0], ids=["independent", "correlated"])
 @pytest.mark.parametrize("per_feature", [5, 90, 200])

@@ -27,6 +27,7 @@ def problem():
 # --- the history tells the truth ----------------------------------------------------------------------------
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(
     "sweeps",
     [
@@ -333,6 +334,7 @@ def ties(copy, width):
     return np.hstack([X, copy(X)])
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("copy", [lambda X: X, lambda X: -X, lambda X: 8 * X], ids=["copy", "mirror", "multiple"])
 @pytest.mark.parametrize("width", [1, 2, 9])
 @each_intercept

@@ -30,6 +30,7 @@ def alone(folds, numbers, **options):
     return column_moments(folds.voters, folds.codes[numbers], rows.y[numbers], weight, **options)
 
 
+@pytest.mark.thinned
 @each_cache
 @pytest.mark.parametrize("weight", [None, REPEATS], ids=["no weights", "repeats"])
 @pytest.mark.parametrize("y", [LABELS, TWO], ids=["labels", "two outputs"])
@@ -43,6 +44,7 @@ def test_moments_of_a_fold_are_those_of_its_rows_alone_bit_for_bit(y, weight, ca
         np.testing.assert_array_equal(fold.rows, held_out)
 
 
+@pytest.mark.thinned
 @each_cache
 @pytest.mark.parametrize("weight", [None, REPEATS, WEIGHT], ids=["no weights", "repeats", "weights"])
 @pytest.mark.parametrize("y", [REAL, REAL + 1e6], ids=["near zero", "far from zero"])

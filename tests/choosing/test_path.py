@@ -30,6 +30,7 @@ def voters_of(path):
     return voter_matrix(X, path.feature, path.kind, path.threshold, CATEGORIES)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["no weights", "weights"])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @each_penalty

@@ -75,6 +75,7 @@ def assert_as_naive(folds: Folds, candidates) -> None:
     assert best == np.argmax(least <= least.min() + 1e-12)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("mode", ["corrective", "forward"])
 @pytest.mark.parametrize("penalty", CANDIDATES)
@@ -83,6 +84,7 @@ def test_risks_and_choice_are_those_of_refitting_each_fold_from_its_rows(penalty
     assert_as_naive(folds, CANDIDATES[penalty])
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("weight", [None, REPEATS, WEIGHT], ids=["no weights", "repeats", "weights"])
 @pytest.mark.parametrize("y", [LABELS, REAL, np.column_stack([REAL, LABELS])], ids=["labels", "real", "two outputs"])
 def test_so_they_are_for_weights_and_several_outputs(y, weight):
@@ -100,6 +102,7 @@ def test_so_they_are_for_a_target_far_from_zero():
     np.testing.assert_allclose(found.score, naive(folds, EVERY_CANDIDATE), rtol=0, atol=1e-8)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(
     "splits",
     [
@@ -319,6 +322,7 @@ def wide_noise():
     return X, 0.3 * np.sign(X[:, 0]) + rng.normal(size=400)
 
 
+@pytest.mark.slow
 def test_runs_that_learn_noise_are_given_up_and_the_choice_is_the_same(monkeypatch):
     X, y = wide_noise()
     options = {"reg_lambda": 8, "cv": 3, "max_rounds": 2_000}

@@ -173,6 +173,7 @@ except SystemExit:
     assert run_python(code).endswith("\nset()\n")
 
 
+@pytest.mark.slow
 def test_without_pyarrow_the_remedy_is_named(model, tmp_path):
     code = "import sys; sys.modules['pyarrow'] = None; from quadboost.commands.main import {0}_main; {0}_main()"
 

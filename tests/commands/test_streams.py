@@ -29,6 +29,7 @@ def test_predictions_in_a_file_need_no_standard_output(model, tmp_path):
     assert (tmp_path / "o.csv").exists()
 
 
+@pytest.mark.slow
 def test_figures_that_would_be_lost_are_refused(tmp_path):
     arguments = ["--example", "iris", "-o", "m.h5", "--cv", 0]
     done = in_shell('"$@" >&-', "train", *arguments, "--json", "-", cwd=tmp_path)
@@ -36,7 +37,7 @@ def test_figures_that_would_be_lost_are_refused(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("more", [["people.csv"], ["--describe"], ["people.csv", "--keep", "city", "--proba"]])
+@pytest.mark.parametrize("more", [["people.csv"], ["--describe"]])
 def test_a_reader_that_has_had_enough_is_no_error(model, more, tmp_path):
     done = in_shell('"$@" | head -n 1', "predict", "model.h5", *more, cwd=tmp_path)
     assert (done.returncode, done.stdout.count("\n"), done.stderr) == (0, 1, "")

@@ -33,7 +33,7 @@ pytest.importorskip("pyarrow")
 def test_the_target_chooses_the_task_unless_told_otherwise(targets, more, task, run, tmp_path):
     rows = [f"{i % 7},{target}\n" for i, target in enumerate([*targets] * 10)]
     (tmp_path / "t.csv").write_text("x,y\n" + "".join(rows))
-    out = run("train", "t.csv", "--target", "y", "-o", "m.h5", "--max-rounds", 3, "--json", "j", *more).ok()
+    out = run("train", "t.csv", "--target", "y", "-o", "m.h5", "--max-rounds", 3, "--cv", 0, "--json", "j", *more).ok()
     assert out.startswith(f"{task} of 'y': ")
     assert json.loads(Path("j").read_text())["task"] == task
     assert (quadboost.load("m.h5").classes is None) == (task == "regression")
@@ -298,7 +298,8 @@ def test_european_tables_can_be_read(more, run, tmp_path):
     assert out.splitlines()[:4] == ["größe,prediction", '"0,05",herb', '"1,15",herb', '"2,05",süß']
 
 
-def test_a_table_can_come_from_the_standard_input(table, tmp_path):
+@pytest.mark.slow
+def test_a_model_can_be_trained_from_the_standard_input(table, tmp_path):
     for stdin, more in [("people.csv", []), ("empty", ["--validation", "people.csv"])]:
         (tmp_path / "empty").write_text("")
         with open(tmp_path / stdin) as file:
@@ -308,8 +309,11 @@ def test_a_table_can_come_from_the_standard_input(table, tmp_path):
             assert done.refused() == "cannot read standard input: it is empty; its first line must name the columns"
         else:
             assert done.ok()
+
+
+def test_a_table_can_come_from_the_standard_input(model, run, tmp_path):
     with open(tmp_path / "people.csv") as file:
-        done = finish(start("predict", "m.h5", "-", cwd=tmp_path, stdin=file))
-    assert done.ok() == finish(start("predict", "m.h5", "people.csv", cwd=tmp_path)).ok()
-    closed = start("predict", "m.h5", "-", cwd=tmp_path, preexec_fn=lambda: os.close(0))
+        done = finish(start("predict", "model.h5", "-", cwd=tmp_path, stdin=file))
+    assert done.ok() == run("predict", "model.h5", "people.csv").ok()
+    closed = start("predict", "model.h5", "-", cwd=tmp_path, preexec_fn=lambda: os.close(0))
     assert finish(closed).refused().startswith("the standard input is closed")

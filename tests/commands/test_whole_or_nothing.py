@@ -80,6 +80,7 @@ def test_an_interrupted_training_leaves_nothing(number, status, message, tmp_pat
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 @pytest.mark.parametrize("output", ["o.csv", "o.parquet"])
 def test_an_interrupted_prediction_leaves_nothing(long_table, output, number, status, tmp_path):

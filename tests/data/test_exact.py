@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -61,7 +61,6 @@ def test_the_order_of_rows_does_not_matter(value, weight, random):
 
 
 @given(values, counts)
-@settings(max_examples=100, deadline=None)
 def test_an_integer_weight_is_a_repetition(value, count):
     assert exact_sum(value, count.astype(float)) == exact_sum(np.repeat(value, count))
 
@@ -132,7 +131,6 @@ def parts_of(y, weight, cuts):
     cuts=st.lists(st.integers(0, 20), max_size=5),
     shift=st.sampled_from([0.0, 1e9]),
 )
-@settings(max_examples=100, deadline=None)
 def test_parts_agree_on_the_scales_of_the_whole(y, weight, cuts, shift):
     y = y + shift
     whole, parts = Scales.agree([(y, weight)]), Scales.agree(parts_of(y, weight, cuts))

@@ -11,7 +11,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from reading import NAN, learn_and_convert, learn_schema, levels, numbers_schema, same
 
@@ -289,7 +289,6 @@ rows = st.lists(
 
 
 @given(rows)
-@settings(max_examples=50, deadline=None)
 def test_the_same_data_gives_the_same_schema_and_matrix_whatever_brings_it(rows):
     number, text, flag = (list(column) for column in zip(*rows, strict=True))
     frames = [

@@ -240,11 +240,11 @@ def test_several_targets_share_the_choice():
 
 def test_frames_with_names_and_categories():
     frame = pd.DataFrame({"a": X[:, 0], "b": pd.Categorical(np.where(X[:, 1] > 1, "p", "q")), "c": X[:, 2]})
-    for table in (frame, polars.from_pandas(frame), pyarrow.Table.from_pandas(frame)):
-        for scoring in ("risk", "error", "accuracy"):
-            model = QuadBoostClassifierCV(**GRID, scoring=scoring).fit(table, LABELS)
-            assert model.ensemble_.categories == {1: [["p"], ["q"]]}
-            assert set(model.predict(table)) == {"yes", "no"}
+    tables = frame, polars.from_pandas(frame), pyarrow.Table.from_pandas(frame)
+    for table, scoring in zip(tables, ("risk", "error", "accuracy"), strict=True):
+        model = QuadBoostClassifierCV(**GRID, scoring=scoring).fit(table, LABELS)
+        assert model.ensemble_.categories == {1: [["p"], ["q"]]}
+        assert set(model.predict(table)) == {"yes", "no"}
 
 
 def test_whole_weights_are_repetitions_and_zero_is_no_row():

@@ -8,7 +8,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from comparing import assert_same_model, score
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from mixed_table import CATEGORIES, mixed_table, targets
@@ -54,7 +54,6 @@ options = st.sampled_from(PENALTIES).flatmap(
 
 
 @given(frames(st.sampled_from([-1.0, 1.0])), options)
-@settings(max_examples=60, deadline=None)
 def test_an_integer_weight_is_a_repetition_for_a_classifier(data, options):
     frame, y, count = data
     assume(len(np.unique(y[count > 0])) == 2)
@@ -64,7 +63,6 @@ def test_an_integer_weight_is_a_repetition_for_a_classifier(data, options):
 
 
 @given(frames(REAL), options)
-@settings(max_examples=60, deadline=None)
 def test_an_integer_weight_is_a_repetition_for_a_regressor(data, options):
     frame, y, count = data
     rows = np.repeat(np.arange(len(y)), count)
@@ -73,7 +71,6 @@ def test_an_integer_weight_is_a_repetition_for_a_regressor(data, options):
 
 
 @given(frames(REAL), options, st.data())
-@settings(max_examples=60, deadline=None)
 def test_a_weight_of_zero_is_no_row(data, options, draw):
     frame, y, count = data
     real = draw.draw(arrays(float, len(y), elements=st.floats(0.01, 10)))
@@ -193,6 +190,7 @@ def threads_for_everything(monkeypatch):
     monkeypatch.setattr(quadboost.model.ensemble, "CELLS_FOR_THREADS", 0)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("n_jobs", [2, 4, None])
 @each_fit
 def test_threads_change_no_bit(estimator, options, y, weight, n_jobs, threads_for_everything):

@@ -18,7 +18,9 @@ ESTIMATORS = {
     "huber": QuadBoostRegressor(loss="huber", **OPTIONS),
     "quantile": QuadBoostRegressor(loss="quantile", quantile=0.8, **OPTIONS),
 }
-each = pytest.mark.parametrize("name", ESTIMATORS)
+each = pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name == "quantile" else []) for name in ESTIMATORS]
+)
 COUNTS, LABELS = TARGETS["poisson"], TARGETS["logistic"]
 
 
@@ -34,11 +36,8 @@ def refused(estimator):
 
 @parametrize_with_checks(
     [
-        QuadBoostClassifier(calibration=None),
-        QuadBoostClassifier(loss="logistic", thresholds=20),
-        QuadBoostRegressor(loss="huber", thresholds=20),
-        QuadBoostRegressor(loss="poisson", thresholds=20),
-        QuadBoostRegressor(loss="quantile", thresholds=10, tol=0.01),
+        QuadBoostClassifier(loss="logistic", thresholds=5, tol=0.01),
+        QuadBoostRegressor(loss="poisson", thresholds=5, tol=0.01),
     ],
     expected_failed_checks=refused,
 )
@@ -46,9 +45,22 @@ def test_scikit_learn_has_nothing_to_complain_about(estimator, check):
     check(estimator)
 
 
+@pytest.mark.slow
+@parametrize_with_checks(
+    [
+        QuadBoostClassifier(calibration=None),
+        QuadBoostRegressor(loss="huber", thresholds=20),
+        QuadBoostRegressor(loss="quantile", thresholds=10, tol=0.01),
+    ]
+)
+def test_nor_of_the_other_losses(estimator, check):
+    check(estimator)
+
+
 # --- stages and files ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.thinned
 @each
 @pytest.mark.parametrize("penalty", ["l1", "l2"])
 def test_the_last_stage_is_the_model(name, penalty):

@@ -27,6 +27,7 @@ def history(model):
     return model.history_ if isinstance(model.history_, dict) else model.history_[0]
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 @pytest.mark.parametrize("y", [LABELS, THREE], ids=["two classes", "three"])
 def test_the_model_has_the_least_log_loss_of_all_stages(loss, y):
@@ -57,9 +58,11 @@ def test_a_function_sees_labels_and_probabilities_of_the_second_class():
     np.testing.assert_array_equal(model.decision_function(X_val), known.decision_function(X_val))
 
 
-@pytest.mark.parametrize("loss", ["squared", "huber", "quantile"])
+@pytest.mark.parametrize(
+    "loss", ["squared", *(pytest.param(loss, marks=pytest.mark.slow) for loss in ("huber", "quantile"))]
+)
 def test_a_regression_may_be_chosen_by_its_mean_absolute_error(loss):
-    model, X_val, y_val = fitted(QuadBoostRegressor(loss=loss, reg_lambda=0.01), Z, TARGETS, "mae")
+    model, X_val, y_val = fitted(QuadBoostRegressor(loss=loss, reg_lambda=0.1), Z, TARGETS, "mae")
     found = mean_absolute_error(y_val, model.predict(X_val))
     assert found == pytest.approx(history(model)["validation_metric"].min(), rel=1e-9)
 
@@ -94,7 +97,7 @@ def test_a_metric_needs_rows_to_judge_by():
 
 
 def test_patience_counts_passes():
-    model = QuadBoostClassifier(loss="logistic", reg_lambda=1e-5, patience=2)
+    model = QuadBoostClassifier(loss="logistic", reg_lambda=1e-5, patience=2, thresholds=5)
     model, _, _ = fitted(model, X, LABELS, None)
     losses = model.history_["validation_loss"]
     assert model.stop_reason_ == "patience"

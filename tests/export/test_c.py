@@ -35,8 +35,12 @@ class Compiled:
         has_text = (ctypes.c_int * frame.shape[1]).in_dll(self.library, "m_has_text")
         for row in frame.itertuples(index=False):
             is_missing = [value is None or value != value for value in row]
-            numbers = [np.nan if gone or isinstance(v, str) else float(v) for v, gone in zip(row, is_missing, strict=True)]
-            texts = [None if gone or not isinstance(v, str) else v.encode() for v, gone in zip(row, is_missing, strict=True)]
+            numbers = [
+                np.nan if gone or isinstance(v, str) else float(v) for v, gone in zip(row, is_missing, strict=True)
+            ]
+            texts = [
+                None if gone or not isinstance(v, str) else v.encode() for v, gone in zip(row, is_missing, strict=True)
+            ]
             assert all(text is None or has for text, has in zip(texts, has_text, strict=True))
             yield (ctypes.c_double * len(row))(*numbers), (ctypes.c_char_p * len(row))(*texts)
 
@@ -112,7 +116,9 @@ def test_fast_math_is_refused(tmp_path):
 def test_names_and_text_that_c_cannot_have_are_refused():
     with pytest.raises(ValueError, match="which C cannot have"):
         to_c(fitted("logit-2"), name="a-b")
-    categories = {feature: [["a\0b"]] if feature == 3 else levels for feature, levels in fitted("logit-2").categories.items()}
+    categories = {
+        feature: [["a\0b"]] if feature == 3 else levels for feature, levels in fitted("logit-2").categories.items()
+    }
     model = fitted("logit-2")
     keep = ~np.isin(model.feature, list(categories))
     odd = model.replace(

@@ -37,7 +37,9 @@ def test_same_bits(kind, database):
     same_bits(found[scores].to_numpy(), model.decision_function(rows))
     if model.classes is None:
         expected = model.predict(rows).reshape(len(rows), -1)
-        np.testing.assert_allclose(found[[n for n in found if n.startswith("prediction")]].to_numpy(), expected, rtol=1e-15)
+        np.testing.assert_allclose(
+            found[[n for n in found if n.startswith("prediction")]].to_numpy(), expected, rtol=1e-15
+        )
     else:
         assert found["prediction"].tolist() == model.predict(rows).tolist()
         p = found[[name for name in found if name.startswith("probability")]].to_numpy()

@@ -154,6 +154,7 @@ def test_a_whole_weight_is_a_repetition_bit_for_bit(y, options):
     assert_same_model(fitted(y, REPEATS, **options), repeated)
 
 
+@pytest.mark.thinned
 @each_fit
 @each_target
 @pytest.mark.parametrize("weight", [None, RNG.random(M) + 0.1], ids=["plain", "weighted"])

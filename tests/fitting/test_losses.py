@@ -24,7 +24,7 @@ from quadboost import QuadBoostClassifier, QuadBoostRegressor
 
 EXACT = {**OPTIONS, "tol": 1e-11}
 STRENGTH = {"l1": 0.02, "l2": 0.05, "linf": 0.1, None: 0.0}
-NAMES = tuple(TARGETS)
+NAMES = [pytest.param(name, marks=[pytest.mark.slow] if name == "quantile" else []) for name in TARGETS]
 weighted = pytest.mark.parametrize("weight", [None, WEIGHT], ids=["plain", "weighted"])
 with_intercept = pytest.mark.parametrize("fit_intercept", [True, False], ids=["intercept", "none"])
 
@@ -57,6 +57,7 @@ def exact(name, penalty, weight, fit_intercept):
 # --- the minimum ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thinned
 @weighted
 @with_intercept
 @pytest.mark.parametrize("penalty", ["l1", "l2"])
@@ -66,6 +67,7 @@ def test_logistic_fits_are_those_of_scikit_learn(penalty, fit_intercept, weight)
     assert objective == pytest.approx(least, abs=1e-7)
 
 
+@pytest.mark.thinned
 @weighted
 @with_intercept
 @pytest.mark.parametrize("penalty", ["l1", "l2"])
@@ -83,6 +85,7 @@ def test_poisson_fits_are_those_of_scikit_learn(fit_intercept, weight):
     assert objective == pytest.approx(least, abs=1e-7)
 
 
+@pytest.mark.thinned
 @weighted
 @with_intercept
 @pytest.mark.parametrize(
@@ -101,6 +104,7 @@ def test_fits_without_a_penalty_reach_the_minimum_that_scipy_finds(name):
     assert objective == pytest.approx(by_scipy(name, None, H, 0.0, None, True), abs=1e-6)
 
 
+@pytest.mark.thinned
 @weighted
 @with_intercept
 @pytest.mark.parametrize("quantile", [0.1, 0.5, 0.9])
@@ -112,12 +116,14 @@ def test_the_pinball_loss_is_that_of_scikit_learn_within_half_a_per_cent(quantil
     assert least * (1 - 1e-9) <= objective_of("quantile", model, "l1", lam, weight) <= 1.005 * least
 
 
+@pytest.mark.slow
 def test_the_share_of_rows_below_a_quantile_is_the_quantile():
     for quantile in (0.1, 0.5, 0.9):
         model = fitted("quantile", quantile=quantile, reg_lambda=0.01)
         assert np.mean(TARGETS["quantile"] <= model.predict(X)) == pytest.approx(quantile, abs=0.03)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("penalty", ["l1", "l2", "linf", None])
 @pytest.mark.parametrize("name", NAMES)
 def test_the_conditions_of_optimality_hold(name, penalty):
@@ -145,6 +151,7 @@ def test_labels_that_can_be_told_apart_without_a_penalty_stay_finite():
 # --- what is told of the passes ------------------------------------------------------------------------------
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("penalty", ["l1", "l2", "linf", None])
 @pytest.mark.parametrize("name", NAMES)
 def test_the_objective_never_rises(name, penalty):
@@ -155,6 +162,7 @@ def test_the_objective_never_rises(name, penalty):
     assert len(history["loss"]) == len(history["objective"]) == len(history["rounds"])
 
 
+@pytest.mark.thinned
 @weighted
 @pytest.mark.parametrize("name", NAMES)
 def test_the_last_objective_is_that_of_the_model(name, weight):
@@ -195,6 +203,7 @@ def test_the_squared_loss_means_the_same_strength():
 # --- the same bits -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("penalty", ["l1", "l2"])
 @pytest.mark.parametrize("name", NAMES)
 def test_threads_do_not_change_a_bit(name, penalty, monkeypatch):
@@ -202,6 +211,7 @@ def test_threads_do_not_change_a_bit(name, penalty, monkeypatch):
     assert_same_model(fitted(name, penalty, n_jobs=1), fitted(name, penalty, n_jobs=2))
 
 
+@pytest.mark.thinned
 @weighted
 @pytest.mark.parametrize("name", NAMES)
 def test_the_order_of_rows_does_not_change_a_bit(name, weight):
@@ -212,6 +222,7 @@ def test_the_order_of_rows_does_not_change_a_bit(name, weight):
     assert found.reg_lambda_ == known.reg_lambda_
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("penalty", ["l1", "l2", "linf"])
 @pytest.mark.parametrize("name", NAMES)
 def test_a_whole_weight_is_a_repetition_bit_for_bit(name, penalty):

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from reference import LEVEL, MISSING, THRESHOLD, voter_matrix
@@ -55,7 +55,6 @@ def plain_sum(ensemble, X):
 
 
 @given(st.one_of(ensembles(), ensembles(1), ensembles(3)), tables)
-@settings(max_examples=200, deadline=None)
 def test_the_score_is_the_intercept_plus_the_sum_of_weighted_votes(ensemble, rows):
     X = np.array(rows, dtype=object)
     known = plain_sum(ensemble, X)
@@ -65,7 +64,6 @@ def test_the_score_is_the_intercept_plus_the_sum_of_weighted_votes(ensemble, row
 
 
 @given(st.one_of(ensembles(), ensembles(3)), tables)
-@settings(max_examples=100, deadline=None)
 def test_shape_functions_add_up_to_the_score(ensemble, rows):
     total = np.zeros((len(rows), *np.shape(ensemble.intercept))) + ensemble.intercept
     for shape in ensemble.shape_functions():
@@ -162,7 +160,6 @@ def test_two_classes_by_the_sign_of_the_score_and_zero_is_the_first(score):
 
 
 @given(st.lists(scores, min_size=3, max_size=5))
-@settings(max_examples=300)
 def test_more_classes_by_the_largest_score_and_the_first_of_equals(values):
     ensemble = constant(np.array(values), np.arange(len(values)) * 10)
     label = ensemble.predict(ROW)[0]

@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from quadboost.model.links import LINKS, LOSSES, check_link, default_link
@@ -85,7 +85,6 @@ def test_softmax_of_two_far_scores_has_a_finite_log():
 
 
 @given(st.lists(scores, min_size=1, max_size=5))
-@settings(max_examples=300)
 def test_two_probabilities_are_numbers_that_add_up_to_1_and_agree_with_the_sign(values):
     with np.errstate(all="raise"):
         found = predictions("logit", values)
@@ -96,7 +95,6 @@ def test_two_probabilities_are_numbers_that_add_up_to_1_and_agree_with_the_sign(
 
 
 @given(st.lists(scores, min_size=3, max_size=30))
-@settings(max_examples=300)
 def test_several_probabilities_are_numbers_that_add_up_to_1_and_agree_with_the_largest_score(values):
     with np.errstate(over="raise", invalid="raise", divide="raise"):
         found = predictions("softmax", [values])

@@ -7,7 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mixed_table import N_LEVELS, mixed_table, outputs, targets
 
@@ -39,6 +39,7 @@ def columns(moments, order=None):
     return found
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("cache_bytes", [1, 20_000, 1 << 30])
 @pytest.mark.parametrize("thresholds", THRESHOLDS)
 def test_columns_of_unweighted_rows_are_exact(thresholds, cache_bytes):
@@ -88,6 +89,7 @@ def test_columns_with_real_weights_are_close_and_do_not_depend_on_what_was_asked
         np.testing.assert_array_equal(columns(problem("all", weight, cache_bytes=cache_bytes)[0], order), found)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
 @pytest.mark.parametrize("n_threads", [2, 4])
 def test_threads_give_the_same_bits(n_threads, weighted, monkeypatch):
@@ -136,7 +138,6 @@ COLUMN_BYTES = CountingSource.n_voters * 8
 
 
 @given(n_columns=st.integers(2, 12), asked=st.lists(st.integers(0, CountingSource.n_voters - 1), max_size=60))
-@settings(max_examples=50, deadline=None)
 def test_columns_keep_within_their_budget_and_their_addresses_are_true(n_columns, asked):
     kept = Columns(CountingSource(), n_columns * COLUMN_BYTES)
     for voter in asked:

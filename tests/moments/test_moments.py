@@ -31,6 +31,7 @@ def real_targets(X):
 # --- parts --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("seed", range(3))
 @each_weight
 @each_target
@@ -174,6 +175,7 @@ def test_moments_that_were_boosted_work_in_another_process(run_python, tmp_path)
         np.testing.assert_array_equal(own, other)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("cache_bytes", [1, 20_000, 1 << 26])
 @pytest.mark.parametrize("kind", ["rows", "sum of parts", "difference", "matrix"])
 @each_weight

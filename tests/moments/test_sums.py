@@ -54,6 +54,7 @@ def test_sums_are_those_of_the_outputs_of_voters(target, weight):
         np.testing.assert_allclose(found.mass_of(column)[: codes.max() + 1], np.bincount(codes, w), **close)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("n_parts", [100, pytest.param(1_000, marks=pytest.mark.slow)])
 @each_weight
 @each_target

@@ -132,6 +132,7 @@ def test_made_features_are_correlated(training):
     assert np.abs(np.corrcoef(X.T)[np.triu_indices(20, 1)]).mean() > 0.1
 
 
+@pytest.mark.slow
 def test_latency_is_of_many_calls_however_little_time_there_is(prediction, monkeypatch):
     monkeypatch.setattr(prediction, "LEAST_CALLS", 50)
     monkeypatch.setattr(prediction, "N_BLOCKS", 1)
@@ -151,6 +152,7 @@ def test_latency_is_of_many_calls_however_little_time_there_is(prediction, monke
     assert prediction.latencies({"one": call}, rows, 60.0)["one"].calls == 80
 
 
+@pytest.mark.slow
 def test_the_fuzzer_of_model_files_counts_every_file(run_script):
     printed = run_script("fuzz_model_files.py", "--files", "300", "--files-per-process", "200")
     assert "| what was changed | refused | the same model | another valid model |" in printed
@@ -167,3 +169,16 @@ def test_the_fuzzer_of_model_files_ends_at_an_error(monkeypatch, tmp_path):
     monkeypatch.setattr(fuzzer, "TESTS", tmp_path)
     with pytest.raises(SystemExit, match=r"MemoryError: too much\s+seed 7 ended with status 1: "):
         fuzzer.run(str(tmp_path), 7, 3)
+
+
+@pytest.mark.slow
+def test_constraints_are_measured_beside_their_absence(run_script, tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(200, 2)), columns=["a", "b"])
+    frame.assign(y=frame["a"] + rng.normal(size=200)).to_csv(tmp_path / "table.csv", index=False)
+    printed = run_script(
+        "measure_constraints.py", str(tmp_path / "table.csv"), "--target", "y", "--monotone", "a=1", "b=-1"
+    )
+    rows = [line.split("|")[1:-1] for line in printed.splitlines()[2:]]
+    assert [row[0].strip() for row in rows][:3] == ["QuadBoost, l1", "QuadBoost, l2", "QuadBoost, linf"]
+    assert all(-1 < float(figure) < 1 for row in rows for figure in row[1:3])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from quadboost.voters.bins import MOST_BUCKETS, bin_index, starts
@@ -51,7 +51,6 @@ def test_every_cut_is_found_from_its_bucket_in_the_steps_allowed(cuts):
 @given(
     st.lists(st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=30, unique=True), max_size=4),
 )
-@settings(max_examples=60, deadline=None)
 def test_features_stand_one_after_another(features):
     features = [np.sort(np.unique(np.array(own, dtype=float) + 0.0)) for own in features]
     index = bin_index(features)

@@ -7,7 +7,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from mixed_table import N_LEVELS, mixed_table, outputs
 from reference import LEVEL, MISSING
@@ -59,7 +59,6 @@ numbers = st.floats(allow_nan=False, allow_infinity=False)
     cuts=st.lists(st.lists(numbers | st.integers(-3, 3).map(float), max_size=40, unique=True), min_size=1, max_size=3),
     data=st.data(),
 )
-@settings(max_examples=100, deadline=None)
 @example(cuts=[[-LARGEST, 0.0, LARGEST]], data=None)
 @example(cuts=[[0.0, 5e-324, 1e-323]], data=None)
 @example(cuts=[[-1.0, 0.0, 1e300]], data=None)
@@ -179,7 +178,6 @@ some_voters = st.lists(st.tuples(st.integers(0, 6), st.booleans(), st.booleans()
 
 
 @given(some_voters)
-@settings(max_examples=100, deadline=None)
 def test_voters_and_bins_are_numbered_column_by_column(voters):
     voter = bin_number = 0
     for f, n_cuts in enumerate(voters.n_cuts.tolist()):
@@ -192,7 +190,6 @@ def test_voters_and_bins_are_numbered_column_by_column(voters):
 
 
 @given(some_voters)
-@settings(max_examples=100, deadline=None)
 def test_what_a_voter_says_in_each_bin(voters):
     feature, kind, threshold = voters.describe(np.arange(voters.n_voters))
     for voter in range(voters.n_voters):
@@ -211,7 +208,6 @@ def test_what_a_voter_says_in_each_bin(voters):
 
 
 @given(some_voters, st.integers(0, 2**32 - 1))
-@settings(max_examples=100, deadline=None)
 def test_the_steps_of_a_column_are_the_sums_of_its_voters(voters, seed):
     weight = np.random.default_rng(seed).integers(-8, 8, size=(voters.n_voters, 2)) / 4
     for f, n_cuts in enumerate(voters.n_cuts.tolist()):
@@ -229,7 +225,6 @@ def test_a_level_alone_is_where_its_own_bin_is():
 
 
 @given(some_voters, some_voters)
-@settings(max_examples=100, deadline=None)
 def test_the_fingerprint_tells_voters_apart(one, other):
     def is_same(a, b):
         return (a.is_level.tolist(), a.has_missing.tolist(), [cuts.tolist() for cuts in a.cuts]) == (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from mixed_table import N_LEVELS, mixed_table
@@ -82,7 +82,6 @@ def test_fewer_rows_than_thresholds():
     k=st.integers(1, 6) | st.just("all"),
     spacing=st.sampled_from(["quantile", "uniform"]),
 )
-@settings(max_examples=80, deadline=None)
 def test_an_integer_weight_is_a_repetition_for_the_thresholds(values, data, k, spacing):
     count = data.draw(arrays(int, len(values), elements=st.sampled_from([1, 2, 3, 50, 1_000])))
     weighted = candidate_voters(values[:, None], count.astype(float), thresholds=k, spacing=spacing)
@@ -106,7 +105,6 @@ def test_an_integer_weight_is_a_repetition_for_the_quantiles_of_many_values(seed
     order=st.permutations(range(30)),
     k=st.integers(1, 12),
 )
-@settings(max_examples=50, deadline=None)
 def test_the_order_of_rows_does_not_change_a_threshold(values, weight, order, k):
     found = cuts_of(values[order, None], weight=weight[order], thresholds=k)
     np.testing.assert_array_equal(found, cuts_of(values[:, None], weight=weight, thresholds=k))

@@ -1,0 +1,237 @@
+"""Small trees, of which every node but the root is a voter: +1 for the rows that fall into it, -1 for the others.
+
+A tree is one more column: its codes are the leaves that rows fall into, numbered from left to right, and the leaves
+of a node are an interval of them. What leads to a node is a rule: conditions on some features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from ..kernels.trees import fill_reach, find_right, leaf_values, leaves_of_codes
+from .bins import starts
+
+MOST_LEAVES = 254  # of a tree: numbers of leaves are bytes, from 1 on
+BITS_OF_WORD = 32
+WORDS_TOGETHER = 128  # of the trees that are walked through together
+
+
+@dataclass(frozen=True)
+class Trees:
+    """Trees in preorder: a node, all nodes to its left, all nodes to its right. Trees follow one another.
+
+    Attributes
+    ----------
+    start : int64 array of shape (n_trees + 1,)
+        Where the nodes of each tree begin.
+    feature : int32 array of shape (n_nodes,)
+        What a node asks for; -1 for a leaf.
+    threshold : float64 array of shape (n_nodes,)
+        Values above it go right. Of a categorical feature: the number of the level that goes right; all others go left.
+    missing_right : uint8 array of shape (n_nodes,)
+        Whether missing values go right.
+    """
+
+    start: np.ndarray
+    feature: np.ndarray
+    threshold: np.ndarray
+    missing_right: np.ndarray
+
+    @classmethod
+    def none(cls) -> Trees:
+        return cls(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0), np.zeros(0, np.uint8))
+
+    @classmethod
+    def joined(cls, several: Sequence[Trees]) -> Trees:
+        """All trees of several."""
+        if not several:
+            return cls.none()
+        shift = starts([own.n_nodes for own in several])
+        start = [own.start[:-1] + first for own, first in zip(several, shift, strict=False)]
+        rest = (np.concatenate([getattr(own, name) for own in several]) for name in list(several[0].arrays())[1:])
+        return cls(np.concatenate([*start, shift[-1:]]), *rest)
+
+    def __bool__(self) -> bool:
+        return self.n_trees > 0
+
+    def copy(self) -> Trees:
+        types = (np.int64, np.int32, np.float64, np.uint8)
+        return Trees(
+            *(np.array(own, dtype, order="C") for own, dtype in zip(self.arrays().values(), types, strict=True))
+        )
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {own.name: getattr(self, own.name) for own in fields(self)}
+
+    @property
+    def n_trees(self) -> int:
+        return len(self.start) - 1
+
+    @property
+    def n_nodes(self) -> int:
+        return len(self.feature)
+
+    @cached_property
+    def is_leaf(self) -> np.ndarray:
+        return self.feature < 0
+
+    @cached_property
+    def tree(self) -> np.ndarray:
+        """The tree of each node."""
+        return np.repeat(np.arange(self.n_trees), np.diff(self.start))
+
+    @cached_property
+    def is_root(self) -> np.ndarray:
+        found = np.zeros(self.n_nodes, dtype=bool)
+        found[self.start[:-1]] = True
+        return found
+
+    @cached_property
+    def n_leaves(self) -> np.ndarray:
+        """Of each tree."""
+        return np.diff(self._leaves_before[self.start])
+
+    @cached_property
+    def _ends(self) -> tuple[np.ndarray, np.ndarray]:
+        end, right = np.zeros((2, self.n_nodes), dtype=np.int32)
+        wrong = find_right(self.start, self.feature, end, right)
+        if wrong >= 0:
+            raise ValueError(f"tree {wrong} is not one: its nodes are not in preorder, each with two or none below it")
+        return end, right
+
+    @property
+    def end(self) -> np.ndarray:
+        """One past the last node at or below each node."""
+        return self._ends[0]
+
+    @property
+    def right(self) -> np.ndarray:
+        """The node to the right of each node, counted over all trees; -1 for a leaf. The one to the left is the next."""
+        return self._ends[1]
+
+    @cached_property
+    def _leaves_before(self) -> np.ndarray:
+        return starts(self.is_leaf)
+
+    @cached_property
+    def leaf_range(self) -> tuple[np.ndarray, np.ndarray]:
+        """The first leaf of each node, and one past its last; the leaves of a tree are counted from 0."""
+        before = self._leaves_before
+        first = before[self.start[:-1]][self.tree] if self.n_trees else before[:0]
+        return before[:-1] - first, before[self.end] - first
+
+    def paths(self) -> list[list[tuple[int, bool]]]:
+        """The nodes above each node, from the root down, and whether the way goes right there."""
+        paths: list[list[tuple[int, bool]]] = [[] for _ in range(self.n_nodes)]
+        for node in np.flatnonzero(~self.is_leaf).tolist():
+            paths[node + 1] = [*paths[node], (node, False)]
+            paths[self.right[node]] = [*paths[node], (node, True)]
+        return paths
+
+    def used(self, is_used: np.ndarray) -> tuple[Trees, np.ndarray]:
+        """Trees with a node that is used, without what is below the last such nodes; and which nodes were kept."""
+        below = np.append(0, np.cumsum(is_used))
+        kept = np.ones(self.n_nodes, dtype=bool)
+        for node in np.flatnonzero(~self.is_leaf).tolist():
+            has_used = below[self.end[node]] > below[node + 1]
+            if not has_used:
+                kept[node + 1 : self.end[node]] = False
+        tree_used = np.diff(below[self.start]) > 0
+        kept &= tree_used[self.tree] if self.n_trees else kept
+        number = np.append(0, np.cumsum(kept))
+        becomes_leaf = np.zeros(self.n_nodes, dtype=bool)
+        inner = np.flatnonzero(~self.is_leaf & kept)
+        becomes_leaf[inner] = ~kept[inner + 1]
+        is_leaf = (self.is_leaf | becomes_leaf)[kept]
+        return Trees(
+            number[self.start[np.append(tree_used, True)]],
+            np.where(is_leaf, -1, self.feature[kept]).astype(np.int32),
+            np.where(is_leaf, 0.0, self.threshold[kept]),
+            np.where(is_leaf, 0, self.missing_right[kept]).astype(np.uint8),
+        ), kept
+
+    def leaf_values(self, weight: np.ndarray) -> np.ndarray:
+        """What a tree is worth in each leaf, given the weights (n_nodes, n_outputs); zero at other nodes."""
+        values = np.zeros(weight.shape)
+        if self:
+            leaf_values(self.start, self.right, weight, weight.copy(), values)
+        return values
+
+    def part(self, first: int, last: int) -> Trees:
+        """The trees first..last - 1."""
+        nodes = slice(self.start[first], self.start[last])
+        return Trees(
+            self.start[first : last + 1] - nodes.start, *(own[nodes] for own in list(self.arrays().values())[1:])
+        )
+
+    def parts(self) -> list[Trees]:
+        """The same trees, some at a time: as many as a `Reach` should have."""
+        each = max(1, WORDS_TOGETHER // _words(self))
+        return [self.part(first, min(self.n_trees, first + each)) for first in range(0, self.n_trees, each)]
+
+
+class Reach(NamedTuple):
+    """For every bin of every feature that trees ask for: the leaves that a row there can still reach, as bits.
+
+    Its size grows with the square of the number of trees: there are parts of few of them.
+    """
+
+    feature: np.ndarray  # int64, those that trees ask for
+    start: np.ndarray  # where the bins of each begin, and the last end
+    table: np.ndarray  # uint32 (bins, words of all trees)
+    words_each: int
+
+    @classmethod
+    def of(cls, trees: Trees, n_bins: np.ndarray, cut: np.ndarray, is_level: np.ndarray) -> Reach:
+        """`n_bins` of every feature that is asked for, ascending, with one for missing values, which is the last.
+
+        Of each inner node: the bin above which values go right or, of levels, the bin that goes right.
+        """
+        inner = np.flatnonzero(~trees.is_leaf)
+        feature, slot = np.unique(trees.feature[inner], return_inverse=True)
+        start, words_each = starts(n_bins), _words(trees)
+        table = np.full((int(start[-1]) + 1, trees.n_trees * words_each), 0xFFFFFFFF, dtype=np.uint32)
+        first, last = trees.leaf_range
+        fill_reach(
+            slot.astype(np.int64), cut, is_level, trees.missing_right[inner], trees.tree[inner] * words_each,
+            first[inner], first[trees.right[inner]], last[inner], start, table,
+        )  # fmt: skip
+        return cls(feature.astype(np.int64), start, table, words_each)
+
+
+def _words(trees: Trees) -> int:
+    """Words that have a bit for each leaf of any of the trees."""
+    return -(-int(trees.n_leaves.max(initial=1)) // BITS_OF_WORD)
+
+
+def leaf_codes(
+    trees: Trees, codes: np.ndarray, cuts: Sequence[np.ndarray], is_level: np.ndarray, n_threads: int
+) -> np.ndarray:
+    """The leaf of every coded row in every tree, from 1 on; `cuts` and `is_level` are those of the columns of codes."""
+    n_bins = np.array([len(own) + 2 for own in cuts], dtype=np.int64)
+    found = [np.empty((len(codes), 0), dtype=np.uint8)]
+    for part in trees.parts():
+        out = np.ones((len(codes), part.n_trees), dtype=np.uint8)
+        inner = np.flatnonzero(~part.is_leaf)
+        feature, threshold = part.feature[inner], part.threshold[inner]
+        cut = np.array(
+            [
+                own + 1 if is_level[f] else np.searchsorted(cuts[f], own)
+                for f, own in zip(feature.tolist(), threshold.tolist(), strict=True)
+            ],
+            dtype=np.int64,
+        )
+        reach = Reach.of(part, n_bins[np.unique(feature)], cut, is_level[feature].astype(np.uint8))
+        bins, left = (
+            np.empty((n_threads, len(reach.feature)), np.int32),
+            np.empty((n_threads, reach.table.shape[1]), np.uint32),
+        )
+        if len(codes) and len(inner):
+            leaves_of_codes(codes, reach.feature, reach.table, reach.start, reach.words_each, out, bins, left)
+        found.append(out)
+    return np.concatenate(found, axis=1)
