@@ -30,10 +30,10 @@ IMPORTS = {
     "fitting": "common _core data voters moments boosting model",
     "choosing": "common _core data voters moments boosting model fitting",
     "bounds": "common kernels data voters model",
-    "export": "data model",
-    "explain": "common voters model export",
     "estimators": "common data moments boosting model fitting choosing",
-    "commands": "common data model bounds explain estimators",
+    "export": "common data model estimators",
+    "explain": "common voters model export",
+    "commands": "common data model bounds estimators export explain",
 }
 
 # Imports inside functions that go the other way: what few fits need, and what only tells of others.
@@ -57,8 +57,14 @@ OTHERS = {
     "shap": "explain.terms",
     "pyarrow": "commands.predict commands.recognise commands.report commands.tables commands.train_table "
     "commands.write_table",
+    "onnx": "export.onnx export.pipelines",
+    "onnxruntime": "export.onnx",
+    "skl2onnx": "export.pipelines",
+    "openpyxl": "export.scorecard",
     "typing_extensions": "estimators.base estimators.plain estimators.cv",  # for types only
 }
+
+OPTIONAL = ("tqdm", "matplotlib", "h5py", "onnxruntime", "skl2onnx", "openpyxl")
 
 # Tests of modules that have no test file in the mirrored place: kernels are tested through the Python that calls them.
 TESTED_BY = {
@@ -172,9 +178,7 @@ def test_other_libraries_are_imported_only_where_the_table_says():
 
 
 def test_what_is_optional_is_imported_when_it_is_used():
-    early = {
-        (one.module, one.target) for one in ALL if not one.is_lazy and one.target in ("tqdm", "matplotlib", "h5py")
-    }
+    early = {(one.module, one.target) for one in ALL if not one.is_lazy and one.target in OPTIONAL}
     assert early == set()
     for library in ("scipy", "joblib"):
         assert {one.module for one in ALL if one.target == library and not one.is_lazy} <= {"choosing.search"}
