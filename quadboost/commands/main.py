@@ -1,4 +1,4 @@
-"""The commands quadboost-train, quadboost-predict and quadboost-export: their arguments, messages and exit status."""
+"""The commands quadboost-train, -predict, -report and -export: their arguments, messages and exit status."""
 
 from __future__ import annotations
 
@@ -38,6 +38,10 @@ PREDICT_EXAMPLES = """examples:
   quadboost-predict model.h5 people.csv.gz | sort | uniq -c
   quadboost-predict model.h5 - --delimiter tab --decimal , --encoding latin-1 <people.txt >labels.csv
   quadboost-predict model.h5 --describe
+"""
+
+REPORT_EXAMPLES = """examples:
+  quadboost-report model.h5 unseen.csv --target income --output report.html
 """
 
 EXPORT_EXAMPLES = """examples:
@@ -92,6 +96,18 @@ def predict_main(argv: Sequence[str] | None = None) -> NoReturn:
         predict(ensemble, arguments)
 
     _main(predict_parser(), run, argv)
+
+
+def report_main(argv: Sequence[str] | None = None) -> NoReturn:
+    """Run quadboost-report."""
+
+    def run(arguments: argparse.Namespace) -> None:
+        from ..model.ensemble import load
+        from .report import write_report
+
+        write_report(load(arguments.model, arguments.sha256), arguments)
+
+    _main(report_parser(), run, argv)
 
 
 def export_main(argv: Sequence[str] | None = None) -> NoReturn:
@@ -354,6 +370,28 @@ def predict_parser() -> argparse.ArgumentParser:
         help="print what the model is, its strongest features and its figures",
     )
     group.add_argument("--threads", metavar="N", type=int, dest="n_jobs", help="threads (default: every core)")
+    _add_general(parser)
+    return parser
+
+
+def report_parser() -> argparse.ArgumentParser:
+    parser = _parser(
+        "quadboost-report",
+        "MODEL.h5 TABLE --target COLUMN --output REPORT.html [options]",
+        "Write a page about a model: what it does with each feature, how good it is on the rows of a table, which it "
+        "should not have been trained on, and a form that scores a row.",
+        f"{TABLE_HELP}\n{REPORT_EXAMPLES}\n{EXIT_STATUS}",
+    )
+    group = parser.add_argument_group("input")
+    group.add_argument("model", metavar="MODEL.h5", help="model file")
+    group.add_argument("table", metavar="TABLE", help="table to judge by; -: the standard input")
+    group.add_argument("--target", metavar="COLUMN", required=True, help="column that the model predicts")
+    group.add_argument("--sha256", metavar="DIGEST", help="refuse a model file with another SHA-256")
+    _add_text_format(parser)
+    group = parser.add_argument_group("output")
+    group.add_argument("-o", "--output", metavar="REPORT.html", required=True, help="file to write")
+    group.add_argument("--title", metavar="TEXT", help="of the page")
+    group.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
     _add_general(parser)
     return parser
 

@@ -230,7 +230,7 @@ def bin_mass_of(sums: Sums, active: np.ndarray) -> np.ndarray:
     """Weight of the rows in each bin of the shape functions of some voters, given by ascending numbers."""
     assert isinstance(sums, ColumnSums)
     columns, position = sums.voters.locate(active)
-    found = [np.empty(0)]
+    found: list[np.ndarray] = [np.empty(0)]
     for column in np.unique(columns).tolist():
         own = position[columns == column]
         place = shape_bins(sums.voters, column, own[own < sums.voters.n_cuts[column]])
@@ -241,8 +241,8 @@ def bin_mass_of(sums: Sums, active: np.ndarray) -> np.ndarray:
 def shape_bins(voters: Voters, column: int, cuts: np.ndarray) -> np.ndarray:
     """Which bin of the shape function each bin of a column belongs to, given the numbers of the active cuts.
 
-    Bins between cuts that are not active are one bin of the shape function. Levels come first, each for itself, then one
-    never seen; missing values are last.
+    Bins between cuts that are not active are one bin of the shape function. Levels come first, each for itself, then
+    one never seen; missing values are last.
     """
     n_cuts = int(voters.n_cuts[column])
     if voters.is_level[column]:

@@ -151,23 +151,6 @@ def test_a_column_that_is_not_there_is_an_error(database):
 def test_names_and_text_do_no_harm(database):
     model, frame = fitted("logit-2"), hard_rows()
     database.put(frame, "t")
-<<<<<<< HEAD
-    sql = to_sql(model, "t", database.dialect, keep=["id"])
-    found = database.ask(sql).sort_values("id")
-    rows = frame.drop(columns="id")
-    scores = [name for name in found if name.startswith("score")]
-    same_bits(found[scores].to_numpy(), model.decision_function(rows))
-    if model.classes is None:
-        expected = model.predict(rows).reshape(len(rows), -1)
-        np.testing.assert_allclose(
-            found[[n for n in found if n.startswith("prediction")]].to_numpy(), expected, rtol=1e-15
-        )
-    else:
-        assert found["prediction"].tolist() == model.predict(rows).tolist()
-        p = found[[name for name in found if name.startswith("probability")]].to_numpy()
-        np.testing.assert_allclose(p, model.predict_proba(rows), rtol=0, atol=1e-15)
-    assert len(database.ask(self_test(sql))) == 0
-=======
     frame = frame.rename(columns={NASTY: NASTY, "plain": "x'; drop table t; --"})
     model = model.replace(feature_names=frame.columns)
     database.put(frame.assign(row=range(len(frame))), NASTY)
@@ -217,4 +200,3 @@ def test_wrong_arguments_are_refused():
         to_sql(model, "t", keep=["score"])
     with pytest.raises(ValueError, match="has a character that SQL cannot hold"):
         to_sql(model, "a\0b")
->>>>>>> export
