@@ -4,6 +4,7 @@ Python allocates, the kernels fill; arguments are marked IN / OUT. Kernels trust
 check) and hold no policy.
 """
 from cython.parallel cimport prange
+from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int32_t, int64_t
 
 from quadboost.kernels.gram cimport Store
@@ -23,13 +24,16 @@ cdef extern from *:
 
 cdef extern from "rounds.h":
     ctypedef struct penalty_t:
-        double ridge, shrink, cap
+        double shrink, low, high
     ctypedef struct voters_t:
         double* slope
         const double* mean
-        const double* eta
+        const double* curve
         const double* inverse
         const double* anchor
+        const double* shrink
+        const double* low
+        const double* high
     ctypedef struct column_t:
         const void* sums
         bint counts
@@ -120,6 +124,42 @@ cdef void _gram_row(
 
 
 # ---------------------------------------------------------------------------------------------
+# The dual of a penalty that is ridge x^2 + 2 shrink |x| for x from low to high, for each voter
+# ---------------------------------------------------------------------------------------------
+
+def steepest(
+    const double[::1] edge,              # IN  (K)
+    const double[:] ridge, const double[:] shrink, const double[:] low, const double[:] high,   # IN  (K)
+):
+    """The largest edge in units of what shrinks it, among those that nothing else holds."""
+    cdef double most = 0, end
+    cdef Py_ssize_t j
+    with nogil:
+        for j in range(edge.shape[0]):
+            end = high[j] if edge[j] > 0 else -low[j]
+            if edge[j] != 0 and ridge[j] == 0 and end == INFINITY:
+                most = max(most, fabs(edge[j]) / shrink[j])
+    return most
+
+
+def conjugate(
+    const double[::1] edge, double scale,    # IN  (K), such that the answer is finite
+    const double[:] ridge, const double[:] shrink, const double[:] low, const double[:] high,   # IN  (K)
+):
+    """The sum over voters of the largest 2 scale edge x - penalty(x)."""
+    cdef double total = 0, pull, end, x
+    cdef Py_ssize_t j
+    with nogil:
+        for j in range(edge.shape[0]):
+            pull = fabs(scale * edge[j]) - shrink[j]
+            end = high[j] if scale * edge[j] > 0 else -low[j]
+            if pull > 0 and (ridge[j] > 0 or end < INFINITY):  # else it is zero, but for rounding
+                x = min(pull / ridge[j], end) if ridge[j] > 0 else end
+                total += x * (2 * pull - ridge[j] * x)
+    return total
+
+
+# ---------------------------------------------------------------------------------------------
 # Rounds: pick the voter that decreases the objective most, weigh it, update every slope
 # ---------------------------------------------------------------------------------------------
 
@@ -178,10 +218,12 @@ cdef class Rounds:
     cdef public double objective
     cdef Slopes _train, _validation
     cdef double[::1] _weight, _anchor
-    cdef const double[::1] _eta, _inverse
+    cdef const double[::1] _eta, _curve, _inverse
+    cdef const double[:] _ridge, _shrink, _low, _high, _lower, _upper
+    cdef double[:] _least, _most
     cdef penalty_t _penalty
     cdef offer_t _best
-    cdef bint _rated
+    cdef bint _rated, _has_own, _makes_room
     cdef int _n_threads
 
     LOG_FULL, NEEDS_COLUMN, CONVERGED, PAUSED = 0, 1, 2, 3
@@ -197,27 +239,59 @@ cdef class Rounds:
         self._weight, self._anchor, self._eta = weight, anchor, eta
 
     def set_penalty(
-        self, const double[::1] inverse,       # IN  1 / (eta + ridge), 0 for a voter that is no candidate
-        double ridge, double shrink, double cap,   # its quadratic part, soft threshold and bound on a weight
+        self,
+        const double[::1] curve,               # IN  eta + ridge
+        const double[::1] inverse,             # IN  1 / curve, 0 for a voter that is no candidate
+        # IN  the penalty of every voter: its quadratic part, its soft threshold, the least and the largest weight
+        const double[:] ridge, const double[:] shrink, const double[:] low, const double[:] high,
+        bint has_own,                          # whether the last three are arrays in one piece; else all alike
     ):
-        self._inverse = inverse
-        self._penalty.ridge, self._penalty.shrink, self._penalty.cap = ridge, shrink, cap
+        self._curve, self._inverse, self._has_own, self._makes_room = curve, inverse, has_own, False
+        self._ridge, self._shrink, self._low, self._high = ridge, shrink, low, high
+        if self._eta.shape[0] > 0:
+            self._penalty.shrink, self._penalty.low, self._penalty.high = shrink[0], low[0], high[0]
         self._rated = False
 
+    def keep_total_within(
+        self, const double[:] lower, const double[:] upper,   # IN  bounds of a weight, where updates add to it
+        double[:] least, double[:] most,       # OUT what may be added
+    ):
+        self._lower, self._upper, self._least, self._most, self._makes_room = lower, upper, least, most, True
+
+    cdef void _make_room(self, Py_ssize_t j) noexcept nogil:
+        """Find what may be added to a weight."""
+        cdef double down = self._lower[j] - self._weight[j], up = self._upper[j] - self._weight[j]
+        self._least[j] = down if down > self._low[j] else self._low[j]
+        self._most[j] = up if up < self._high[j] else self._high[j]
+
     cdef double _edge(self, Py_ssize_t j) noexcept nogil:
-        return self._train._slope[j] + self._penalty.ridge * self._anchor[j]
+        return self._train._slope[j] + self._ridge[j] * self._anchor[j]
 
     cdef void _set_weight(self, Py_ssize_t j, double weight) noexcept nogil:
         cdef double before = self._anchor[j]
         self._weight[j] = weight
-        self._train._slope[j] -= self._penalty.ridge * (self._anchor[j] - before)
+        self._train._slope[j] -= self._ridge[j] * (self._anchor[j] - before)
 
-    cdef double _rule(self, Py_ssize_t j, double z) noexcept nogil:
+    cdef double _rule(self, Py_ssize_t j, double z, double low, double high) noexcept nogil:
         """The weight that minimises the objective over one voter's weight."""
-        cdef double lowered = z - self._penalty.shrink, raised = z + self._penalty.shrink, cap = self._penalty.cap
+        cdef double lowered = z - self._shrink[j], raised = z + self._shrink[j]
         cdef double w = ((lowered if lowered > 0 else 0) + (raised if raised < 0 else 0)) * self._inverse[j]
-        w = w if w < cap else cap
-        return w if w > -cap else -cap
+        w = w if w < high else high
+        return w if w > low else low
+
+    cdef double _add(self, Py_ssize_t j, double z) noexcept nogil:
+        """The weight of an update of a round, which replaces the anchor; the total is within its bounds to the bit."""
+        cdef double given, total
+        if not self._makes_room:
+            given = self._rule(j, z, self._low[j], self._high[j])
+            self._set_weight(j, self._weight[j] - self._anchor[j] + given)  # corrective: `given`, to the bit
+            return given
+        given = self._rule(j, z, self._least[j], self._most[j])
+        total = self._weight[j] + given
+        total = total if total < self._upper[j] else self._upper[j]
+        self._set_weight(j, total if total > self._lower[j] else self._lower[j])
+        self._make_room(j)
+        return given
 
     cdef void _pick(self, Py_ssize_t moved, double delta) noexcept nogil:
         """Update the slopes after voter `moved` changed by delta, and find the best voter of the next round."""
@@ -231,8 +305,11 @@ cdef class Rounds:
         if n_voters == 0:
             return
         q, column = delta * self._train._centre[moved], self._train._column(moved)
-        voters.slope, voters.mean, voters.eta = &self._train._slope[0], &self._train._mean[0], &self._eta[0]
+        voters.slope, voters.mean, voters.curve = &self._train._slope[0], &self._train._mean[0], &self._curve[0]
         voters.inverse, voters.anchor = &self._inverse[0], &self._anchor[0]
+        voters.shrink = &self._shrink[0] if self._has_own else NULL
+        voters.low = &self._least[0] if self._makes_room else &self._low[0]
+        voters.high = &self._most[0] if self._makes_room else &self._high[0]
         if delta == 0:  # any column will do
             column.sums, column.counts = &self._eta[0], False
         if n_parts == 1:
@@ -256,12 +333,15 @@ cdef class Rounds:
         Returns (rounds logged so far, why it came back, the voter whose column is needed).
         """
         cdef Py_ssize_t t = first, j
-        cdef double edge, given, delta
+        cdef double edge, given, before, delta
         cdef int why = 0
         cdef Slopes train = self._train, validation = self._validation
         cdef bint has_validation = validation is not None
         with nogil:
             if not self._rated:
+                if self._makes_room:
+                    for j in range(self._weight.shape[0]):
+                        self._make_room(j)
                 self._pick(0, 0.0)
                 self._rated = True
             while t < last:
@@ -273,11 +353,11 @@ cdef class Rounds:
                     why = 1
                     break
                 edge = self._edge(j)
-                given = self._rule(j, edge + self._eta[j] * self._anchor[j])
-                delta = given - self._anchor[j]
+                before = self._anchor[j]
+                given = self._add(j, edge + self._eta[j] * before)
+                delta = given - before
                 # The second term is what the risk lacks because the intercept is rounded.
                 self.objective -= self._best.decrease - 2 * delta * train._centre[j] * train.residual_mean
-                self._set_weight(j, self._weight[j] - self._anchor[j] + given)  # corrective: `given`, to the bit
                 train._move_risk(j, edge, delta)
                 if has_validation:
                     validation._move_risk(j, validation._slope[j], delta)
@@ -316,7 +396,7 @@ cdef class Rounds:
                     if train._store.fetch(j) == NULL or (has_validation and validation._store.fetch(j) == NULL):
                         break
                     edge = self._edge(j)
-                    new = self._rule(j, edge + self._eta[j] * self._weight[j])
+                    new = self._rule(j, edge + self._eta[j] * self._weight[j], self._low[j], self._high[j])
                     delta = new - self._weight[j]
                     if delta != 0:
                         self._set_weight(j, new)

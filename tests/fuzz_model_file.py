@@ -132,6 +132,10 @@ def mutated_sizes(arrays: Arrays, rng: random.Random) -> Arrays:
     """Other numbers of voters and outputs; what there is of them is repeated or left out."""
     n_voters, n_outputs = (rng.choice([size, size, size + 1, 0, 1, 2, 3, 300]) for size in arrays["weight"].shape)
     shapes = {"weight": (n_voters, n_outputs), "intercept": (n_outputs,), "slope": (n_outputs,)}
+    if "bin_mass" in arrays:
+        n_bins = len(arrays["bin_mass"])
+        shapes["bin_mass"] = (rng.choice([n_bins, n_bins, 0, n_bins + 1, 3, 300]),)
+        shapes["bin_error"] = (rng.choice([shapes["bin_mass"][0], n_bins, 0, 3]), n_outputs)
     return {name: np.resize(values, shapes.get(name, (n_voters,))) for name, values in arrays.items()}
 
 
@@ -188,6 +192,7 @@ def use(record: ModelRecord) -> None:
     """Whatever can be done with a model that was loaded."""
     model = Ensemble(**record.arguments())
     describe(model, "model.h5")
+    assert all(shape.mass is None or len(shape.mass) == len(shape.values) for shape in model.shape_functions())
     if 0 < model.n_features <= 1000:
         numbers = np.zeros((2, model.n_features))
         known = numbers.astype(object)

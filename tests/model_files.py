@@ -38,8 +38,10 @@ def example() -> ModelRecord:
 
 
 def calibrated() -> ModelRecord:
-    """The model of tests/data/model-v2.h5: the same voters, with a link folded into their weights."""
-    return replace(example(), weight=2.5 * example().weight, intercept=0.125, link="logit", slope=2.5)
+    """The model of tests/data/model-v2.h5: the same voters, with a link folded into their weights, and their masses."""
+    link = {"weight": 2.5 * example().weight, "intercept": 0.125, "link": "logit", "slope": 2.5}
+    of_bins = [[3.0, 1.0, 0.5], [2.0, 2.5, 0.0, 0.0], [0.0, 4.5, 0.0], [4.25, 0.25, 0.0]]  # the last of each: missing
+    return replace(example(), **link, bin_mass=np.concatenate(of_bins), bin_error=np.arange(13) / 64)
 
 
 def many_outputs() -> ModelRecord:
@@ -53,11 +55,14 @@ def many_outputs() -> ModelRecord:
         classes=np.array([1, 2, 9]),
         link="clipped",
         slope=np.ones(3),
+        bin_error=np.empty((0, 3)),
     )
 
 
 def softmax() -> ModelRecord:
-    return replace(many_outputs(), loss="logistic", link="softmax", slope=np.array([1.0, 5e-324, 1e300]))
+    bins = {"bin_mass": np.array([1e300, 0.0, 0.0, 1.0, 2.0, 3.0]), "bin_error": np.arange(18.0).reshape(6, 3)}
+    slope = np.array([1.0, 5e-324, 1e300])
+    return replace(many_outputs(), loss="logistic", link="softmax", slope=slope, **bins)
 
 
 def constant() -> ModelRecord:
@@ -71,6 +76,7 @@ def constant() -> ModelRecord:
         n_features=0,
         link="identity",
         slope=np.ones(1),
+        bin_error=np.empty((0, 1)),
     )
 
 
@@ -108,10 +114,10 @@ def bits(record: ModelRecord) -> dict[str, Any]:
 
 
 def parts_of_format_1(record: ModelRecord) -> tuple[dict[str, np.ndarray], bytes]:
-    """What a file of format 1 holds of a record: no loss, link or slope."""
+    """What a file of format 1 holds of a record: no loss, link, slope or masses."""
     arrays, text = to_parts(record)
     metadata = json.loads(text)
-    del arrays["slope"], metadata["loss"], metadata["link"]
+    del arrays["slope"], arrays["bin_mass"], arrays["bin_error"], metadata["loss"], metadata["link"]
     return arrays, json.dumps(metadata, separators=(",", ":")).encode()
 
 
@@ -156,6 +162,7 @@ def assert_valid(record: ModelRecord) -> None:
     )
     assert all(map(math.isfinite, [*record.weight.ravel(), *np.ravel(record.intercept), *record.threshold]))
     assert type(record.n_features) is int
+    assert_masses(record)
     seen = set()
     for feature, kind, threshold in zip(
         record.feature.tolist(), record.kind.tolist(), record.threshold.tolist(), strict=True
@@ -183,6 +190,26 @@ def assert_valid(record: ModelRecord) -> None:
         assert all(type(value) in (str, bool, int) or math.isfinite(value) for value in values)
     assert type(record.info) is dict
     json.dumps(record.info, allow_nan=False)
+
+
+def assert_masses(record: ModelRecord) -> None:
+    """Masses are those of each feature's bins: values, or levels and one never seen; then missing."""
+    mass, at = record.bin_mass, 0
+    assert mass.dtype == np.float64
+    assert mass.ndim == 1
+    if len(record.bin_error):
+        assert record.bin_error.shape == (len(mass), *record.weight.shape[1:])
+        assert all(0 <= error < math.inf for error in record.bin_error.ravel().tolist())
+    if not len(mass):
+        return
+    for feature in sorted(set(record.feature.tolist())):
+        n_cuts = np.count_nonzero((record.feature == feature) & (record.kind == 0))
+        n_bins = len(record.categories[feature]) + 2 if feature in record.categories else n_cuts + 2
+        own = mass[at : at + n_bins].tolist()
+        assert all(0 <= value < math.inf for value in own)
+        assert 0 < sum(own) < math.inf
+        at += n_bins
+    assert at == len(mass)
 
 
 def start_python(directory: Path, script: str, *arguments: object) -> subprocess.Popen[str]:

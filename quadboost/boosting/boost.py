@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..common.progress import Callback
 from ..moments.moments import Moments
+from .limits import Limits, limited
 from .penalties import Penalty, make_penalty
 from .records import Progress
 from .result import Boosted
@@ -16,7 +19,8 @@ def boost(
     mode: str = "corrective", max_rounds: int = 100_000, tol: float = 1e-4, fit_intercept: bool = False,
     reweight_every: int | str | None = "auto", reweight_sweeps: int | str = 1, validation: Moments | None = None,
     patience: int = 50, output: int = 0, max_seconds: float | None = None, callback: Callback | None = None,
-    callback_every: int = 100, resume: Progress | None = None,
+    callback_every: int = 100, resume: Progress | None = None, lower: Any = None, upper: Any = None,
+    penalty_factor: Any = None,
 ) -> Boosted:  # fmt: skip
     """Learn the weights of an ensemble from moments.
 
@@ -56,6 +60,11 @@ def boost(
     resume : Progress, optional
         `Boosted.progress` of an earlier call with the same moments and arguments; only `max_rounds`, `max_seconds`
         and the callback may differ.
+    lower, upper : float or array of shape (K,), optional
+        Bounds on the weights, with zero between them. `lower=0` and no penalty is non-negative least squares. In
+        forward mode each copy is within them, and so is the sum of the copies.
+    penalty_factor : float or array of shape (K,), optional
+        The penalty is on these numbers times the weights.
     """
     if not isinstance(moments, Moments):
         raise TypeError(f"boost takes Moments, not {type(moments).__name__}; make them by moments_from_matrix(H, y)")
@@ -64,9 +73,10 @@ def boost(
     schedule = Schedule(
         max_rounds, tol, reweight_every, reweight_sweeps, patience, max_seconds, callback, callback_every
     )
+    limits = Limits.of(moments.n_voters, factor=penalty_factor, lower=lower, upper=upper)
     return run_rounds(
         moments,
-        make_penalty(penalty, 0.0 if reg_lambda is None else reg_lambda, alpha_max),
+        limited(make_penalty(penalty, 0.0 if reg_lambda is None else reg_lambda, alpha_max), limits),
         schedule,
         mode=mode,
         fit_intercept=fit_intercept,

@@ -39,6 +39,10 @@ class Loss:
         """Minus the derivative by every score."""
         return y - scores
 
+    def bend(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """The second derivative by every score, or a bound on it."""
+        return np.full(scores.shape, self.curvature)
+
     def constant(self, mean: np.ndarray) -> np.ndarray:
         """The best scores that are the same for all rows, or near them, from the mean of the targets."""
         return mean
@@ -81,6 +85,10 @@ class Logistic(Loss):
             return y - np.where(scores > 0, 1.0, small) / (1.0 + small)
         share = np.exp(scores - scores.max(axis=1, keepdims=True))
         return y - share / share.sum(axis=1, keepdims=True)
+
+    def bend(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
+        chance = np.clip(y - self.pull(scores, y), RAREST, 1.0 - RAREST)
+        return chance * (1.0 - chance)
 
     def constant(self, mean: np.ndarray) -> np.ndarray:
         mean = np.clip(mean, RAREST, 1.0 - RAREST)
@@ -127,6 +135,9 @@ class Poisson(Loss):
 
     def pull(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
         return y - np.exp(scores)
+
+    def bend(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return np.exp(scores)
 
     def constant(self, mean: np.ndarray) -> np.ndarray:
         return np.log(mean)

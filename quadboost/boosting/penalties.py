@@ -2,6 +2,7 @@
 
 For one voter, with z = edge + eta * (weight replaced), the objective as a function of the new weight x is
 (eta + ridge) x^2 - 2 z x + 2 shrink |x|, within +-cap. Every penalty states its three numbers, also to the kernels.
+Where voters differ (limits.py) they are arrays, and low and high stand for +-cap.
 """
 
 from __future__ import annotations
@@ -33,10 +34,36 @@ class Penalty:
         """Bound on the absolute value of a weight."""
         return np.inf
 
+    @property
+    def low(self) -> float:
+        """The least weight."""
+        return -self.cap
+
+    @property
+    def high(self) -> float:
+        """The largest weight."""
+        return self.cap
+
+    @property
+    def differs(self) -> bool:
+        """Whether shrink, low or high are not the same for all voters."""
+        return False
+
+    def rule(self, n_voters: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Ridge, shrink, low and high of every voter."""
+        ridge, shrink, low, high = (
+            np.broadcast_to(np.float64(own), n_voters) for own in (self.ridge, self.shrink, self.low, self.high)
+        )
+        return ridge, shrink, low, high
+
+    def at(self, strength: float) -> Penalty:
+        """The same penalty of another strength."""
+        return self
+
     def weight(self, z: np.ndarray, eta: np.ndarray) -> np.ndarray:
         """The weight that minimises the objective."""
         shrunk = np.sign(z) * np.maximum(np.abs(z) - self.shrink, 0.0)
-        return np.clip(shrunk / (eta + self.ridge), -self.cap, self.cap)
+        return np.clip(shrunk / (eta + self.ridge), self.low, self.high)
 
     def decrease(self, z: np.ndarray, eta: np.ndarray) -> np.ndarray:
         """By how much a new voter of that weight decreases the objective."""
@@ -62,7 +89,10 @@ class Penalty:
 
     def violation(self, weight: np.ndarray, edge: np.ndarray) -> float:
         """The largest distance of an edge from what the conditions of optimality (KKT) want it to be."""
-        return float(np.abs(edge - self.ridge * weight).max(initial=0.0))
+        slope = edge - self.ridge * weight
+        up = np.where(weight < self.high, slope - np.where(weight >= 0, self.shrink, -self.shrink), 0.0)
+        down = np.where(weight > self.low, -slope - np.where(weight <= 0, self.shrink, -self.shrink), 0.0)
+        return float(np.maximum(up, down).max(initial=0.0))
 
     def largest(self, edge: np.ndarray, eta: np.ndarray) -> float:
         """The largest strength worth trying, from the edges before the first round; NaN where there is none."""
@@ -102,10 +132,8 @@ class L1(Penalty):
         scale = min(max(target / risk, -limit), limit) if risk > 0 else min(1.0, limit)
         return max(0.0, risk + self.value(weight) - (2.0 * scale * target - scale * scale * risk))
 
-    def violation(self, weight: np.ndarray, edge: np.ndarray) -> float:
-        at_zero = np.maximum(np.abs(edge) - self.lam, 0.0)
-        distance = np.where(weight == 0, at_zero, np.abs(edge - self.lam * np.sign(weight)))
-        return float(distance.max(initial=0.0))
+    def at(self, strength: float) -> L1:
+        return L1(strength)
 
     def divided_by(self, curvature: float) -> L1:
         return L1(self.lam / curvature)
@@ -141,6 +169,9 @@ class L2(Penalty):
         slack = self.lam * weight - edge
         return dot(slack, slack) / self.lam
 
+    def at(self, strength: float) -> L2:
+        return L2(strength)
+
     def divided_by(self, curvature: float) -> L2:
         return L2(self.lam / curvature)
 
@@ -164,6 +195,9 @@ class LInf(Penalty):
     def cap(self) -> float:
         return self.alpha_max
 
+    def at(self, strength: float) -> LInf:
+        return LInf(strength)
+
     @property
     def has_gap(self) -> bool:
         return True
@@ -171,11 +205,6 @@ class LInf(Penalty):
     def gap(self, weight: np.ndarray, edge: np.ndarray, risk: float) -> float:
         # The objective is convex: from here to any point of the box it falls by no more than its slope says.
         return 2.0 * float((self.alpha_max * np.abs(edge) - weight * edge).sum())
-
-    def violation(self, weight: np.ndarray, edge: np.ndarray) -> float:
-        # At the cap an edge may push outward as hard as it will.
-        outward = (np.abs(weight) >= self.alpha_max) & (edge * weight >= 0)
-        return float(np.abs(np.where(outward, 0.0, edge)).max(initial=0.0))
 
     def largest(self, edge: np.ndarray, eta: np.ndarray) -> float:
         # No first weight is as large as this: a higher bound hardly differs from none.

@@ -42,17 +42,18 @@ def reweighted(
     if not 0 < len(voters) <= MOST_TOGETHER:
         return weight
     x, sign = weight[voters], np.sign(weight[voters])
-    slope = edge[voters] - penalty.shrink * sign - penalty.ridge * x  # of the objective, times -1/2
-    low = np.where((penalty.shrink > 0) & (sign > 0), 0.0, -penalty.cap)
-    high = np.where((penalty.shrink > 0) & (sign < 0), 0.0, penalty.cap)
+    ridge, shrink, low, high = (own[voters] for own in penalty.rule(len(weight)))
+    slope = edge[voters] - shrink * sign - ridge * x  # of the objective, times -1/2
+    low = np.where((shrink > 0) & (sign > 0), 0.0, low)
+    high = np.where((shrink > 0) & (sign < 0), 0.0, high)
     free = ~((x >= high) & (slope >= 0) | (x <= low) & (slope <= 0))
     result = weight.copy()
     for _ in range(MOST_STEPS):
         if not free.any():
             break
-        voters, x, slope, low, high = voters[free], x[free], slope[free], low[free], high[free]
+        voters, x, slope, ridge, low, high = (own[free] for own in (voters, x, slope, ridge, low, high))
         gram = _gram(moments, columns, voters, fit_intercept)
-        gram[np.diag_indices(len(voters))] += penalty.ridge
+        gram[np.diag_indices(len(voters))] += ridge
         wanted = x + _newton_step(gram, slope)
         end, slope = _way(gram, slope, x, wanted, low, high)
         if end is None:

@@ -19,6 +19,7 @@ from .. import _core
 from ..common.checks import one_of
 from ..moments.gram import Columns
 from ..moments.moments import Moments
+from .limits import Limited
 from .penalties import Penalty
 from .records import EDGE, OBJECTIVE, RISK, TOTAL, VALIDATION_RISK, WEIGHT, Progress, Sweep, Trace
 from .result import Boosted
@@ -187,8 +188,15 @@ class Run:
     def _set_penalty(self, penalty: Penalty) -> None:
         self.penalty = penalty
         is_candidate = self.eta > LEAST_ETA * self.train.eta
-        inverse = np.divide(1.0, self.eta + penalty.ridge, out=np.zeros(len(self.eta)), where=is_candidate)
-        self.kernel.set_penalty(inverse, penalty.ridge, penalty.shrink, penalty.cap)
+        curve = self.eta + penalty.ridge
+        inverse = np.divide(1.0, curve, out=np.zeros(len(curve)), where=is_candidate)
+        ridge, shrink, low, high = penalty.rule(len(curve))
+        if penalty.differs:
+            shrink, low, high = map(np.ascontiguousarray, (shrink, low, high))
+        self.kernel.set_penalty(curve, inverse, ridge, shrink, low, high, penalty.differs)
+        if isinstance(penalty, Limited) and penalty.differs and not self.corrective:
+            lower, upper = penalty.limits.bounds(len(curve))
+            self.kernel.keep_total_within(lower, upper, np.empty(len(curve)), np.empty(len(curve)))
         self.kernel.objective = self.train.kernel.risk + penalty.value(self.weight)
 
     def mark(self) -> Mark:

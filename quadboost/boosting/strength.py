@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .penalties import L1
 from .rounds import Mark, Run
 from .schedule import Schedule
 
@@ -64,17 +63,17 @@ def strengths_by_gcv(
 ) -> Strengths:
     """Follow the path until the estimate is clearly past its minimum, and choose.
 
-    The run then stands on the path, near the chosen strength, and can go on under it. The minimum of few
-    examples is uncertain: the strength is then between it and what a formula says. `tell` is called after each
-    strength.
+    The run is one under an l1 penalty, of any strength. It then stands on the path, near the chosen strength, and can
+    go on under it. The minimum of few examples is uncertain: the strength is then between it and what a formula says.
+    `tell` is called after each strength.
     """
     start, points, marks = time.monotonic(), list[Point](), list[Mark]()
     n_voters = len(run.weight)
     cost = 1.0 + CAUTION * n_voters / (n_voters + n_examples)
-    strength = float(np.abs(run.edge).max(initial=0.0))
+    strength = run.penalty.largest(run.edge, run.eta)
     schedule = replace(schedule, callback=None, max_rounds=MOST_ROUNDS)
     while not _is_past(points, n_examples):
-        run.change(L1(strength))
+        run.change(run.penalty.at(strength))
         run.go(replace(schedule.share(time.monotonic() - start, 1), tol=max(schedule.tol, _tol(points))))
         freedom = 1.0 - cost * (run.n_active + run.fit_intercept) / n_examples
         gcv = run.risk / freedom**2 if freedom > 0 else np.inf

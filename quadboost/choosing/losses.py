@@ -36,7 +36,8 @@ def strengths_of_loss(
     if options.loss != "squared":
         rows, loss = coded(problem, measured, options)
         moments, curvature = rows.towards(pulled(rows, loss, constant(rows, loss))), loss.curvature
-    values = strengths_of(name, given, moments, bool(options.fit_intercept), reach)
+    limits = [problem.limits(measured.voters, output) for output in range(moments.n_outputs)]
+    values = strengths_of(name, given, moments, bool(options.fit_intercept), reach, limits)
     return values * curvature if isinstance(given, Integral) and name != "linf" else values
 
 

@@ -96,7 +96,7 @@ def regularization_path(
     max_rounds: int = 100_000, sample_weight: Any = None, thresholds: int | str = "auto", spacing: str = "quantile",
     fit_intercept: bool = True, categorical_features: Any = "auto", min_category_count: int = 5,
     cache_bytes: int = DEFAULT_CACHE_BYTES, loss: str = "squared", quantile: float = 0.5,
-    huber_width: float | str = "auto", n_jobs: int | None = None, verbose: int = 0,
+    huber_width: float | str = "auto", monotonic_cst: Any = None, n_jobs: int | None = None, verbose: int = 0,
 ) -> RegularizationPath:  # fmt: skip
     """Find the best ensemble under each of many strengths of a penalty; each starts from the one before.
 
@@ -118,7 +118,7 @@ def regularization_path(
         "logistic" is for labels of two classes. Under other losses than the squared one `risk` is the mean loss,
         `objective` has the penalty added, and there is no dual gap (NaN).
     thresholds, spacing, fit_intercept, categorical_features, min_category_count, cache_bytes, quantile, huber_width, \
-    n_jobs, verbose
+    monotonic_cst, n_jobs, verbose
         As in `QuadBoostRegressor`.
     """
     one_of("penalty", penalty, ("l1", "l2", "linf"))
@@ -126,7 +126,7 @@ def regularization_path(
     positive("tol", tol)
     at_least("max_rounds", max_rounds, 1)
     at_least("min_category_count", min_category_count, 1)
-    reading = Reading(categorical_features, min_category_count, "regularization_path")
+    reading = Reading(categorical_features, min_category_count, "regularization_path", monotonic_cst)
     problem = _problem(X, y, sample_weight, reading)
     options = Options(
         penalty=penalty, reg_lambda=1.0, alpha_max=1.0, mode="corrective", fit_intercept=fit_intercept,
@@ -151,11 +151,12 @@ def _follow_rounds(
     problem: Problem, measured: Measured, options: Options, candidates: Sequence[Candidate]
 ) -> Iterator[Boosted]:
     """One run that goes on under each penalty in turn."""
+    limits = problem.limits(measured.voters, 0)
     with open_run(
-        measured.moments, candidates[0].make(), mode="corrective", fit_intercept=options.fit_intercept
+        measured.moments, candidates[0].make(limits), mode="corrective", fit_intercept=options.fit_intercept
     ) as run:
         for candidate in candidates:
-            run.change(candidate.make())
+            run.change(candidate.make(limits))
             run.go(replace(options.schedule, max_rounds=run.n_rounds + options.schedule.max_rounds))
             yield run.result()
 

@@ -15,11 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import _core
+from ..boosting.limits import Limits, limited
 from ..boosting.penalties import Penalty, make_penalty
 from ..boosting.result import Boosted
 from ..boosting.rounds import LEAST_ETA, open_run
 from ..common.checks import at_least, positive
 from ..common.threads import in_threads
+from ..fitting.problem import Problem
 from ..fitting.training import Options
 from ..moments.moments import Moments
 from .folds import Fold, Folds
@@ -38,8 +40,8 @@ class Candidate(NamedTuple):
     penalty: str | None
     strength: float
 
-    def make(self) -> Penalty:
-        return make_penalty(self.penalty, self.strength, self.strength)
+    def make(self, limits: Limits | None = None) -> Penalty:
+        return limited(make_penalty(self.penalty, self.strength, self.strength), limits)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -73,14 +75,20 @@ def check_strengths(name: str, given: Any) -> None:
 
 
 def strengths_of(
-    name: str, given: int | Sequence[float], moments: Moments, fit_intercept: bool, reach: Mapping[str, float] = REACH
-) -> np.ndarray:
-    """The strengths of a penalty to try, strongest first: those given, or so many below the largest useful one."""
+    name: str, given: int | Sequence[float], moments: Moments, fit_intercept: bool, reach: Mapping[str, float] = REACH,
+    limits: Sequence[Limits | None] | None = None,
+) -> np.ndarray:  # fmt: skip
+    """The strengths of a penalty to try, strongest first: those given, or so many below the largest useful one.
+
+    The limits are those of each output.
+    """
     if isinstance(given, Integral):
         edge, eta = moments.centred(fit_intercept)
         usable = eta > LEAST_ETA * moments.eta
-        penalty = make_penalty(name, 1.0, 1.0)
-        largest = max(penalty.largest(own[usable], eta[usable]) for own in edge.T) or 1.0
+        within = [None if own is None else own.take(usable) for own in limits or [None] * edge.shape[1]]
+        penalties = [Candidate(name, 1.0).make(own) for own in within]
+        each = zip(penalties, edge.T, strict=True)
+        largest = max(penalty.largest(own[usable], eta[usable]) for penalty, own in each) or 1.0
         values = largest * np.geomspace(1.0, reach[name], int(given))
     else:
         values = np.unique(np.asarray(given, dtype=np.float64))[::-1]
@@ -154,7 +162,8 @@ def cross_validate(
     def work(number: int) -> None:
         fold = folds.make(number)
         for c in range(len(candidates)):
-            followed = _follow(fold, candidates[c], folds.options, rounds, HOPELESS if judge is None else LOST, stop)
+            hopeless = HOPELESS if judge is None else LOST
+            followed = _follow(folds.problem, fold, candidates[c], folds.options, rounds, hopeless, stop)
             if stop.is_set():
                 return
             longest = max(len(risk) - 1 for _, risk in followed)
@@ -186,8 +195,9 @@ def _same_length(curves: Sequence[np.ndarray], length: int) -> np.ndarray:
 
 
 def _follow(
-    fold: Fold, candidate: Candidate, options: Options, rounds: np.ndarray | None, hopeless: float, stop: Event
-) -> list[tuple[Boosted, np.ndarray]]:
+    problem: Problem, fold: Fold, candidate: Candidate, options: Options, rounds: np.ndarray | None, hopeless: float,
+    stop: Event,
+) -> list[tuple[Boosted, np.ndarray]]:  # fmt: skip
     """One run of rounds per output, with its risk on the rows held out, before the first round and after each.
 
     A run whose risk there is `hopeless` times the least is given up: what it learns since then is noise. What it would
@@ -201,8 +211,9 @@ def _follow(
     )
     found = []
     for output in range(fold.train.n_outputs):
+        penalty = candidate.make(problem.limits(fold.voters, output))
         with open_run(
-            fold.train, candidate.make(), mode=options.mode, fit_intercept=options.fit_intercept, output=output
+            fold.train, penalty, mode=options.mode, fit_intercept=options.fit_intercept, output=output
         ) as run:
             risk, until = np.empty(0), 0
             while run.n_rounds == until < most and not (risk[-1:] > hopeless * risk.min(initial=np.inf)).any():

@@ -279,6 +279,13 @@ def _add_losses(add: Callable[..., None]) -> None:
 
 def _add_other_parameters(add: Callable[..., None]) -> None:
     add(
+        "--monotone",
+        "features with which the score may only rise (1) or fall (-1), such as income=+1,debt=-1",
+        dest="monotonic_cst",
+        nargs="+",
+        metavar="COLUMN=SIGN",
+    )
+    add(
         "--class-weight",
         "classification: weights of classes, or balanced (default: 1 each)",
         nargs="+",

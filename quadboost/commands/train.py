@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
 import warnings
@@ -203,6 +204,22 @@ def _class_weight(given: Sequence[str], labels: np.ndarray) -> Any:
     return weights
 
 
+def _monotone(given: Sequence[str], names: Sequence[str]) -> dict[int, int]:
+    """Columns and signs; several may be divided by commas, and a name may hold some."""
+    signs = {}
+    for item in given:
+        for part in re.split(r"(?<==[01]),|(?<==[+-]1),", item):
+            name, _, sign = part.rpartition("=")
+            if sign not in ("1", "+1", "-1", "0"):
+                raise ValueError(
+                    f"--monotone {part!r} must be COLUMN=1 for a rising score, or COLUMN=-1 for a falling one"
+                )
+            if name not in names:
+                raise ValueError(f"--monotone names {name!r}, which is not among the features, {listed(names)}")
+            signs[list(names).index(name)] = int(sign)
+    return signs
+
+
 # --- fit ----------------------------------------------------------------------------------------------------
 
 
@@ -231,6 +248,8 @@ def _fit(
             raise ValueError(f"--{name.replace('_', '-')} is for {only_for}, and this is {task}")
     if "class_weight" in options:
         options = {**options, "class_weight": _class_weight(options["class_weight"], examples.y)}
+    if "monotonic_cst" in options:
+        options = {**options, "monotonic_cst": _monotone(options["monotonic_cst"], examples.names)}
     if validation is not None and task == CLASSIFICATION:
         unknown = np.setdiff1d(validation.y, examples.y)
         if len(unknown):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -210,17 +210,18 @@ def _declared(categorical_features: Any, table: Table) -> set[int]:
         if len(items) != table.shape[1]:
             raise ValueError(f"categorical_features is a mask of {len(items)} columns, but X has {table.shape[1]}")
         return {j for j, item in enumerate(items) if item}
-    return {_column_index(item, table) for item in items}
+    return {column_number(item, table.names, table.shape[1], "categorical_features") for item in items}
 
 
-def _column_index(item: Any, table: Table) -> int:
-    if isinstance(item, str) and table.names is not None and item in table.names:
-        return table.names.index(item)
-    if isinstance(item, int | np.integer) and 0 <= item < table.shape[1] and not isinstance(item, bool):
+def column_number(item: Any, names: Sequence[str] | None, n_columns: int, parameter: str) -> int:
+    """The number of a column that a parameter names, or numbers."""
+    if isinstance(item, str) and names is not None and item in names:
+        return list(names).index(item)
+    if isinstance(item, int | np.integer) and 0 <= item < n_columns and not isinstance(item, bool):
         return int(item)
     raise ValueError(
-        f"categorical_features has {item!r}, which is no column of X; "
-        f"X has {table.shape[1]} columns, {'without names' if table.names is None else listed(table.names)}"
+        f"{parameter} has {item!r}, which is no column of X; "
+        f"X has {n_columns} columns, {'without names' if names is None else listed(names)}"
     )
 
 

@@ -27,7 +27,8 @@ from ..fitting.calibration import calibrate, calibrate_at_once
 from ..fitting.losses import coded, train_under_loss
 from ..fitting.problem import Problem, Reading, Rows
 from ..fitting.training import Measured, Options, Trained, Warm, train
-from ..model.ensemble import Ensemble
+from ..model.ensemble import Ensemble, ShapeFunction
+from ..model.explained import Explained
 from .watching import Judge, Model, Watch, best_stage
 
 if TYPE_CHECKING:
@@ -77,6 +78,10 @@ SHARED_PARAMETERS = """penalty : {"l1", "l2", "linf", None}
         Features of which each level is a voter. "auto": text, bool and categorical columns of a frame.
     min_category_count : int
         Levels of less weight than this are pooled.
+    monotonic_cst : dict or list, optional
+        From columns (names or numbers) to 1, -1 or 0: the score may only rise with the feature, only fall, or both; or
+        a list with one of these for each column. What a missing value adds is free. With several scores a sign is for
+        all of them; a list of as many signs, in place of one, has a sign for each.
     warm_start : bool
         Go on from the last fit, which must have been on the same data.
     max_seconds : float, optional
@@ -132,7 +137,7 @@ class _Warm(NamedTuple):
     outputs: list[Warm]
 
 
-class QuadBoost(BaseEstimator):
+class QuadBoost(Explained, BaseEstimator):
     """What classifier and regressor share."""
 
     def _set_parameters(self, parameters: Mapping[str, Any]) -> None:
@@ -174,6 +179,14 @@ class QuadBoost(BaseEstimator):
         """Write the fitted model to an HDF5 file, to be read by `quadboost.load`."""
         check_is_fitted(self)
         self.ensemble_.save(path)
+
+    def _explained(self) -> Ensemble:
+        check_is_fitted(self)
+        return self.ensemble_
+
+    def shape_functions(self, *, bands: bool = False) -> list[ShapeFunction]:
+        """What each feature adds to the score; see `Ensemble.shape_functions`."""
+        return self._explained().shape_functions(bands=bands)
 
     def _matrix(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
@@ -240,7 +253,7 @@ class QuadBoost(BaseEstimator):
 
     @property
     def _reading(self) -> Reading:
-        return Reading(self.categorical_features, self.min_category_count, type(self).__name__)
+        return Reading(self.categorical_features, self.min_category_count, type(self).__name__, self.monotonic_cst)
 
     def _fit(
         self, problem: Problem, validation: Rows | None, options: Options, start: float,
@@ -295,7 +308,10 @@ class QuadBoost(BaseEstimator):
         }
         loss, link = options.loss, trained.link
         boosted = trained.boosted
-        self._take_over(problem.ensemble(trained.voters, boosted, info, loss=loss, link=link, calibration=calibration))
+        sums = measured.moments.sums
+        self._take_over(
+            problem.ensemble(trained.voters, boosted, info, loss=loss, link=link, calibration=calibration, sums=sums)
+        )
         self._link = (0.0, 1.0) if calibration is None else calibration
         self._warm = None
         if self.warm_start:

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 
 from ..boosting.losses import make_loss
 from ..boosting.result import Boosted
+from ..choosing.bands import bin_errors
 from ..choosing.folds import Fold, Folds, Split
 from ..choosing.losses import cross_validate_loss, strengths_of_loss
 from ..choosing.plots import plot_surface
@@ -214,7 +215,7 @@ class _Search(QuadBoost):
         self.best_index_ = row
         self.best_score_ = float(table.mean[row])
         self.best_params_ = _parameters(candidates[table.candidate[row]], int(table.rounds[row]))
-        self._refit(problem, measured, start)
+        self._refit(folds, measured, start)
 
     def _judge(self, problem: Problem, y: np.ndarray, options: Options) -> Judge | None:
         if self.scoring == "risk":
@@ -249,10 +250,12 @@ class _Search(QuadBoost):
 
         return score
 
-    def _refit(self, problem: Problem, measured: Measured, start: float) -> None:
-        """Fit the chosen estimator to all rows, and take over what it has learnt."""
+    def _refit(self, folds: Folds, measured: Measured, start: float) -> None:
+        """Fit the chosen estimator to all rows, and take over what it has learnt; and to each fold, for the bands."""
         best: Any = self._estimator(**self.best_params_)
-        best._fit(problem, None, best._options(), start, measured)
+        options = best._options()
+        best._fit(folds.problem, None, options, start, measured)
+        best.ensemble_ = best.ensemble_.replace(bin_error=bin_errors(folds, options, best.ensemble_))
         best.ensemble_.info["estimator"] = type(self).__name__
         best.ensemble_.info["cross_validation"] = {
             "scoring": self.scoring if isinstance(self.scoring, str) else _name_of(self.scoring),
@@ -321,7 +324,7 @@ class QuadBoostClassifierCV(_Search, QuadBoostClassifier):
     ----------
     {SEARCH_PARAMETERS}
     mode, max_rounds, thresholds, spacing, fit_intercept, reweight_every, reweight_sweeps, tol, cache_bytes, \
-    categorical_features, min_category_count, class_weight, loss, calibration, n_jobs, verbose
+    categorical_features, min_category_count, class_weight, monotonic_cst, loss, calibration, n_jobs, verbose
         As in `QuadBoostClassifier`.
 
     Attributes
@@ -337,7 +340,7 @@ class QuadBoostClassifierCV(_Search, QuadBoostClassifier):
         mode: str = "corrective", max_rounds: int = 1_000, thresholds: int | str = "auto", spacing: str = "quantile",
         fit_intercept: bool = True, reweight_every: int | str | None = "auto", reweight_sweeps: int | str = 1,
         tol: float = 1e-4, cache_bytes: int = DEFAULT_CACHE_BYTES, categorical_features: Any = "auto",
-        min_category_count: int = 5, class_weight: Any = None, loss: str = "squared",
+        min_category_count: int = 5, class_weight: Any = None, monotonic_cst: Any = None, loss: str = "squared",
         calibration: str | None = "auto", n_jobs: int | None = None, verbose: int = 0,
     ) -> None:  # fmt: skip
         self._set_parameters(locals())
@@ -367,7 +370,7 @@ class QuadBoostRegressorCV(_Search, QuadBoostRegressor):
     ----------
     {SEARCH_PARAMETERS}
     mode, max_rounds, thresholds, spacing, fit_intercept, reweight_every, reweight_sweeps, tol, cache_bytes, \
-    categorical_features, min_category_count, loss, quantile, huber_width, standardize, n_jobs, verbose
+    categorical_features, min_category_count, monotonic_cst, loss, quantile, huber_width, standardize, n_jobs, verbose
         As in `QuadBoostRegressor`. With `standardize`, "risk" is in units of each target's variance.
 
     Attributes
@@ -383,8 +386,8 @@ class QuadBoostRegressorCV(_Search, QuadBoostRegressor):
         mode: str = "corrective", max_rounds: int = 1_000, thresholds: int | str = "auto", spacing: str = "quantile",
         fit_intercept: bool = True, reweight_every: int | str | None = "auto", reweight_sweeps: int | str = 1,
         tol: float = 1e-4, cache_bytes: int = DEFAULT_CACHE_BYTES, categorical_features: Any = "auto",
-        min_category_count: int = 5, loss: str = "squared", quantile: float = 0.5, huber_width: float | str = "auto",
-        standardize: bool = False, n_jobs: int | None = None, verbose: int = 0,
+        min_category_count: int = 5, monotonic_cst: Any = None, loss: str = "squared", quantile: float = 0.5,
+        huber_width: float | str = "auto", standardize: bool = False, n_jobs: int | None = None, verbose: int = 0,
     ) -> None:  # fmt: skip
         self._set_parameters(locals())
 

@@ -43,8 +43,11 @@ def train_under_loss(
     """
     rows, loss = coded(problem, measured, options)
     first = constant(rows, loss)
-    strengths, weight = _strengths(rows, loss, first, measured.rows.n_examples, options, tell)
-    penalties = [make_penalty(options.penalty, own.chosen, options.alpha_max) for own in strengths]
+    strengths, weight = _strengths(problem, rows, loss, first, measured.rows.n_examples, options, tell)
+    penalties = [
+        problem.limited(make_penalty(options.penalty, own.chosen, options.alpha_max), measured.voters, output)
+        for output, own in enumerate(strengths)
+    ]
     weight, intercept = (weight, first.intercept) if start is None else start
     history: dict[str, list[float]] = {"loss": [], "objective": [], "rounds": []}
     stages: list[tuple[np.ndarray, np.ndarray]] = []
@@ -95,8 +98,9 @@ def pulled(rows: Coded, loss: Loss, stage: Stage) -> np.ndarray:
 
 
 def _strengths(
-    rows: Coded, loss: Loss, first: Stage, n_examples: float, options: Options, tell: Callable[[], None]
-) -> tuple[list[Strengths], np.ndarray]:
+    problem: Problem, rows: Coded, loss: Loss, first: Stage, n_examples: float, options: Options,
+    tell: Callable[[], None],
+) -> tuple[list[Strengths], np.ndarray]:  # fmt: skip
     """The strength of the penalty of each output, and the weights that choosing it led to.
 
     The quadratic function of the first pass is the squared loss of other targets: what is right there is right here,
@@ -110,7 +114,8 @@ def _strengths(
     strengths = []
     for output in range(n_outputs):
         if options.follows_path:
-            with open_run(moments, L1(0.0), mode="corrective", fit_intercept=rows.fit_intercept, output=output) as run:
+            penalty = problem.limited(L1(0.0), rows.voters, output)
+            with open_run(moments, penalty, mode="corrective", fit_intercept=rows.fit_intercept, output=output) as run:
                 own = strengths_by_gcv(run, n_examples, options.schedule.share(0.0, 2 * n_outputs), tell)
                 weight[:, output] = run.weight
             points = tuple(point._replace(strength=point.strength * loss.curvature) for point in own.points)

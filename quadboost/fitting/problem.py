@@ -8,7 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ..boosting.limits import Limits, limited
+from ..boosting.penalties import Penalty
 from ..boosting.result import Boosted
+from ..data.constraints import signs_of
 from ..data.exact import effective_count
 from ..data.examples import (
     Examples,
@@ -24,8 +27,10 @@ from ..data.examples import (
 )
 from ..data.schema import FrameSchema, read_table, to_matrix
 from ..model.ensemble import Ensemble
+from ..moments.sums import ColumnSums, Sums
 from ..voters.columns import Voters
 from ..voters.thresholds import InfiniteValue, candidate_voters
+from .limits import monotone_limits
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,7 @@ class Reading:
     categorical_features: Any = "auto"
     min_category_count: int = 5
     owner: str = "this model"  # for the errors
+    monotonic_cst: Any = None
 
 
 @dataclass(frozen=True)
@@ -73,6 +79,8 @@ class Problem:
     target_scale : array of shape (n_outputs,)
     classes, class_weight : arrays or None
         Of labels.
+    signs : array of shape (d, n_outputs) or None
+        In which direction scores may move as a feature rises; 0: in both.
     """
 
     given: Examples
@@ -82,6 +90,7 @@ class Problem:
     target_scale: np.ndarray
     classes: np.ndarray | None = None
     class_weight: np.ndarray | None = None
+    signs: np.ndarray | None = None
 
     @classmethod
     def of_labels(cls, X: Any, y: Any, sample_weight: Any, reading: Reading, class_weight: Any = None) -> Problem:
@@ -97,7 +106,8 @@ class Problem:
         targets = one_vs_rest(position, classes)
         schema, matrix = _read(given, reading)
         rows = Rows(matrix, targets, times(given.weight, of_class, position), given.weight)
-        return cls(given, schema, rows, len(classes) == 2, np.ones(targets.shape[1]), classes, of_class)
+        signs = signs_of(reading.monotonic_cst, schema, targets.shape[1])
+        return cls(given, schema, rows, len(classes) == 2, np.ones(targets.shape[1]), classes, of_class, signs)
 
     @classmethod
     def of_targets(cls, X: Any, y: Any, sample_weight: Any, reading: Reading, standardize: bool = False) -> Problem:
@@ -107,7 +117,8 @@ class Problem:
         scale = spread_of(targets, given.weight) if standardize else np.ones(targets.shape[1])
         schema, matrix = _read(given, reading)
         rows = Rows(matrix, targets / scale, given.weight, given.weight)
-        return cls(given, schema, rows, given.y.ndim == 1, scale)
+        signs = signs_of(reading.monotonic_cst, schema, targets.shape[1])
+        return cls(given, schema, rows, given.y.ndim == 1, scale, signs=signs)
 
     def more_rows(self, X: Any, y: Any, sample_weight: Any, suffix: str, reading: Reading) -> Rows:
         """Further rows of the same kind, such as those for validation; `suffix` is for the errors."""
@@ -143,13 +154,23 @@ class Problem:
             name = None if names is None else names[wrong.feature]
             raise InfiniteValue(wrong.feature, wrong.value, name) from None
 
+    def limits(self, voters: Voters, output: int) -> Limits | None:
+        """What is asked of the weights of voters for one of the scores."""
+        return None if self.signs is None else monotone_limits(voters, self.signs[:, output])
+
+    def limited(self, penalty: Penalty, voters: Voters, output: int = 0) -> Penalty:
+        """A penalty on the weights of voters for one of the scores, within what is asked of them."""
+        return limited(penalty, self.limits(voters, output))
+
     def ensemble(
         self, voters: Voters, boosted: Sequence[Boosted], info: Mapping[str, Any] | None = None, *,
         loss: str = "squared", link: str | None = None, calibration: tuple[np.ndarray, np.ndarray] | None = None,
+        sums: Sums | None = None,
     ) -> Ensemble:  # fmt: skip
         """The model: voters with a weight, one run per output, in the units of the targets.
 
-        A calibration, intercept and slope of the log-odds, is folded into weights and intercepts.
+        A calibration, intercept and slope of the log-odds, is folded into weights and intercepts. Sums over the
+        training rows tell how many there are in each bin.
         """
         weight = np.column_stack([result.weight for result in boosted]) * self.target_scale
         intercept = np.array([result.intercept for result in boosted]) * self.target_scale
@@ -173,7 +194,32 @@ class Problem:
             loss=loss,
             link=link,
             slope=slope[0] if self.one_output else slope,
+            bin_mass=None if sums is None else bin_mass_of(sums, active),
         )
+
+
+def bin_mass_of(sums: Sums, active: np.ndarray) -> np.ndarray:
+    """Weight of the rows in each bin of the shape functions of some voters, given by ascending numbers."""
+    assert isinstance(sums, ColumnSums)
+    columns, position = sums.voters.locate(active)
+    found = [np.empty(0)]
+    for column in np.unique(columns).tolist():
+        own = position[columns == column]
+        place = shape_bins(sums.voters, column, own[own < sums.voters.n_cuts[column]])
+        found.append(np.bincount(place, sums.mass_of(column)))
+    return np.concatenate(found)
+
+
+def shape_bins(voters: Voters, column: int, cuts: np.ndarray) -> np.ndarray:
+    """Which bin of the shape function each bin of a column belongs to, given the numbers of the active cuts.
+
+    Bins between cuts that are not active are one bin of the shape function. Levels come first, each for itself, then one
+    never seen; missing values are last.
+    """
+    n_cuts = int(voters.n_cuts[column])
+    if voters.is_level[column]:
+        return np.concatenate([[n_cuts], np.arange(n_cuts), [n_cuts + 1]])
+    return np.append(np.searchsorted(cuts, np.arange(n_cuts + 1)), len(cuts) + 1)
 
 
 def _read(given: Examples, reading: Reading) -> tuple[FrameSchema, np.ndarray]:

@@ -172,7 +172,8 @@ class _Fit:
     validation: Moments | None
 
     def penalty(self, strengths: Strengths) -> Penalty:
-        return make_penalty(self.options.penalty, strengths.chosen, self.options.alpha_max)
+        penalty = make_penalty(self.options.penalty, strengths.chosen, self.options.alpha_max)
+        return self.problem.limited(penalty, self.measured.voters, self.output)
 
     def rounds(self, strengths: Strengths, schedule: Schedule, resume: Progress | None = None) -> Boosted:
         return run_rounds(
@@ -186,9 +187,10 @@ class _Fit:
 
         Rounds go on from there, unless a validation set is to see all of them, or the path had more than there may be.
         """
-        options, start = self.options, time.monotonic()
+        start, fit_intercept = time.monotonic(), self.options.fit_intercept
+        penalty = self.problem.limited(L1(0.0), self.measured.voters, self.output)
         with open_run(
-            self.measured.moments, L1(0.0), mode="corrective", fit_intercept=options.fit_intercept, output=self.output
+            self.measured.moments, penalty, mode="corrective", fit_intercept=fit_intercept, output=self.output
         ) as run:
             half = schedule.share(0.0, 2)
             strengths = strengths_by_gcv(run, self.measured.rows.n_examples, half, tell)
@@ -223,7 +225,7 @@ def _theory_lambda(problem: Problem, measured: Measured, options: Options, outpu
     from ..bounds import rademacher_complexity, theory_lambda
 
     def weights_under(reg_lambda: float) -> np.ndarray:
-        penalty = make_penalty(options.penalty, reg_lambda)
+        penalty = problem.limited(make_penalty(options.penalty, reg_lambda), measured.voters, output)
         schedule = replace(options.schedule, callback=None)
         return run_rounds(
             measured.moments, penalty, schedule, mode=options.mode, fit_intercept=options.fit_intercept, output=output

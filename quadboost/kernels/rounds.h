@@ -9,36 +9,42 @@
 
 #include "compiler.h"
 
-/* The objective as a function of one weight x is (eta + ridge) x^2 - 2 z x + 2 shrink |x|, within +-cap. */
+/* The objective as a function of one weight x is curve x^2 - 2 z x + 2 shrink |x|, for x from low to high; the curve
+ * is eta + ridge. */
 typedef struct {
-    double ridge, shrink, cap;
+    double shrink, low, high;
 } penalty_t;
 
 /* All voters. The anchor is the weight that an update of a voter would replace, and the slope is its edge less
- * ridge times that: minus half the derivative of the smooth part of the objective. */
+ * ridge times that: minus half the derivative of the smooth part of the objective. Where voters have penalties of
+ * their own, shrink, low and high are arrays; else they are NULL. */
 typedef struct {
     double *slope;
-    const double *mean, *eta, *inverse, *anchor;
+    const double *mean, *curve, *inverse, *anchor, *shrink, *low, *high;
 } voters_t;
 
 /* By how much the objective falls when a voter is given its best weight. */
-ALWAYS_INLINE double decrease_by_rule(double slope, double eta, double inverse, double anchor, penalty_t by)
+ALWAYS_INLINE double decrease_by_rule(double slope, double c, double inverse, double anchor, penalty_t by)
 {
-    double c = eta + by.ridge, z = slope + c * anchor;
+    double z = slope + c * anchor;
     double kept = z < by.shrink ? z : by.shrink;
     double w = (z - (kept > -by.shrink ? kept : -by.shrink)) * inverse;
-    w = w < by.cap ? w : by.cap;
-    w = w > -by.cap ? w : -by.cap;
+    w = w < by.high ? w : by.high;
+    w = w > by.low ? w : by.low;
     double d = w - anchor;
     return d * (2 * slope - c * d) - 2 * by.shrink * (fabs(w) - fabs(anchor));
 }
 
 /* The same where nothing shrinks or caps the weight: the slope falls to zero in a straight line. */
-ALWAYS_INLINE double decrease_if_free(double slope, double eta, double inverse, double anchor, penalty_t by)
+ALWAYS_INLINE double decrease_if_free(double slope, double c, double inverse, double anchor, penalty_t by)
 {
-    (void)eta, (void)anchor, (void)by;
+    (void)c, (void)anchor, (void)by;
     return slope * slope * inverse;
 }
+
+/* Which penalty a voter has: that of all, or its own. */
+#define COMMON(I) by
+#define OWN(I) ((penalty_t){of.shrink[I], of.low[I], of.high[I]})
 
 /* A column of the Gram matrix: sums over rows, whole numbers (int32_t) or doubles. */
 typedef struct {
@@ -63,12 +69,12 @@ typedef struct {
 
 /* Move the slopes of voters first..last - 1 after one weight moved, and return the best offer that one of them now makes.
  * Which one it is cannot be foreseen: nothing branches on it, and choices are made by masks. */
-#define DEFINE_RATE(NAME, NUMBER, DECREASE)                                                                          \
+#define DEFINE_RATE(NAME, NUMBER, DECREASE, PENALTY)                                                                \
     FOR_EVERY_MACHINE static offer_t NAME(                                                                          \
-        voters_t of, const NUMBER *restrict sums, double p, double q, penalty_t by, ptrdiff_t first, ptrdiff_t last) \
+        voters_t of, const NUMBER *restrict sums, double p, double q, penalty_t by, ptrdiff_t first, ptrdiff_t last)\
     {                                                                                                               \
         double *restrict slope = of.slope;                                                                          \
-        const double *restrict mean = of.mean, *restrict eta = of.eta;                                              \
+        const double *restrict mean = of.mean, *restrict curve = of.curve;                                          \
         const double *restrict inverse = of.inverse, *restrict anchor = of.anchor;                                  \
         double top[LANES], most[LANES];                                                                             \
         int64_t at[LANES], i = first;                                                                               \
@@ -78,7 +84,7 @@ typedef struct {
             PREFETCH(SOON(sums + i));                                                                               \
             for (int k = 0; k < LANES; k++) {                                                                       \
                 slope[i + k] -= p * (double)sums[i + k] - q * mean[i + k];                                          \
-                double offer = DECREASE(slope[i + k], eta[i + k], inverse[i + k], anchor[i + k], by);               \
+                double offer = DECREASE(slope[i + k], curve[i + k], inverse[i + k], anchor[i + k], PENALTY(i + k)); \
                 int64_t is_more = -(int64_t)(offer > top[k]);                                                       \
                 at[k] = (i & is_more) | (at[k] & ~is_more);                                                         \
                 top[k] = offer > top[k] ? offer : top[k];                                                           \
@@ -93,7 +99,7 @@ typedef struct {
         offer_t best = {most[0], (ptrdiff_t)at[0]};                                                                 \
         for (; i < last; i++) {                                                                                     \
             slope[i] -= p * (double)sums[i] - q * mean[i];                                                          \
-            double offer = DECREASE(slope[i], eta[i], inverse[i], anchor[i], by);                                   \
+            double offer = DECREASE(slope[i], curve[i], inverse[i], anchor[i], PENALTY(i));                         \
             best.voter = offer > best.decrease ? (ptrdiff_t)i : best.voter;                                         \
             best.decrease = offer > best.decrease ? offer : best.decrease;                                          \
         }                                                                                                           \
@@ -110,16 +116,18 @@ typedef struct {
             slope[i] -= p * (double)sums[i] - q * mean[i];                                                          \
     }
 
-DEFINE_RATE(rate_by_rule_counts, int32_t, decrease_by_rule)
-DEFINE_RATE(rate_by_rule_sums, double, decrease_by_rule)
-DEFINE_RATE(rate_if_free_counts, int32_t, decrease_if_free)
-DEFINE_RATE(rate_if_free_sums, double, decrease_if_free)
+DEFINE_RATE(rate_by_rule_counts, int32_t, decrease_by_rule, COMMON)
+DEFINE_RATE(rate_by_rule_sums, double, decrease_by_rule, COMMON)
+DEFINE_RATE(rate_by_own_rule_counts, int32_t, decrease_by_rule, OWN)
+DEFINE_RATE(rate_by_own_rule_sums, double, decrease_by_rule, OWN)
+DEFINE_RATE(rate_if_free_counts, int32_t, decrease_if_free, COMMON)
+DEFINE_RATE(rate_if_free_sums, double, decrease_if_free, COMMON)
 DEFINE_MOVE(move_counts, int32_t)
 DEFINE_MOVE(move_sums, double)
 
 static int is_free(penalty_t by)
 {
-    return by.shrink == 0 && by.cap == INFINITY;
+    return by.shrink == 0 && by.low == -INFINITY && by.high == INFINITY;
 }
 
 static offer_t move_and_rate(
@@ -127,6 +135,9 @@ static offer_t move_and_rate(
 {
     const int32_t *counts = (const int32_t *)column.sums;
     const double *sums = (const double *)column.sums;
+    if (of.shrink != NULL)
+        return column.counts ? rate_by_own_rule_counts(of, counts, p, q, by, first, last)
+                             : rate_by_own_rule_sums(of, sums, p, q, by, first, last);
     if (is_free(by))
         return column.counts ? rate_if_free_counts(of, counts, p, q, by, first, last)
                              : rate_if_free_sums(of, sums, p, q, by, first, last);

@@ -12,49 +12,47 @@ from libc.string cimport memset
 from quadboost.kernels.types cimport code_t, sum_of_products
 
 
-cdef void _add_to_bins(
-    const code_t* codes, Py_ssize_t m, Py_ssize_t d, const int64_t* value, const int64_t* bin_start, int64_t* out,
-    Py_ssize_t first, Py_ssize_t last,
-) noexcept nogil:
-    """Add to the bins of the columns first..last."""
-    cdef Py_ssize_t r, f
-    for r in range(m):
-        for f in range(first, last):
-            out[bin_start[f] + codes[r * d + f]] += value[r]
+cdef extern from "coded.h":
+    void add_values_bytes(
+        const uint8_t*, Py_ssize_t, const int64_t*, const int64_t*, Py_ssize_t, const double*, Py_ssize_t, double*,
+        Py_ssize_t, Py_ssize_t) noexcept nogil
+    void add_values_shorts(
+        const uint16_t*, Py_ssize_t, const int64_t*, const int64_t*, Py_ssize_t, const double*, Py_ssize_t, double*,
+        Py_ssize_t, Py_ssize_t) noexcept nogil
+    void add_values_words(
+        const uint32_t*, Py_ssize_t, const int64_t*, const int64_t*, Py_ssize_t, const double*, Py_ssize_t, double*,
+        Py_ssize_t, Py_ssize_t) noexcept nogil
+    void add_to_bins_bytes(
+        const uint8_t*, Py_ssize_t, Py_ssize_t, const int64_t*, Py_ssize_t, const int64_t*, int64_t*,
+        Py_ssize_t, Py_ssize_t) noexcept nogil
+    void add_to_bins_shorts(
+        const uint16_t*, Py_ssize_t, Py_ssize_t, const int64_t*, Py_ssize_t, const int64_t*, int64_t*,
+        Py_ssize_t, Py_ssize_t) noexcept nogil
+    void add_to_bins_words(
+        const uint32_t*, Py_ssize_t, Py_ssize_t, const int64_t*, Py_ssize_t, const int64_t*, int64_t*,
+        Py_ssize_t, Py_ssize_t) noexcept nogil
 
 
 def bin_sums(
     cnp.ndarray codes,               # IN  (m, d), by rows, of one, two or four bytes
-    const int64_t[::1] value,        # IN  (m)
+    const int64_t[:, ::1] value,     # IN  (m, n_values)
     const int64_t[::1] bin_start,    # IN  (d + 1)
-    int64_t[::1] out,                # OUT (bins of all columns) sum of value in each bin; zeroed by the caller
+    int64_t[:, ::1] out,             # OUT (bins of all columns, n_values) sums in each bin; zeroed by the caller
     int n_threads,
 ):
     cdef const void* data = cnp.PyArray_DATA(codes)
-    cdef Py_ssize_t t, m = codes.shape[0], d = codes.shape[1], first, last
+    cdef Py_ssize_t t, m = codes.shape[0], d = codes.shape[1], k = value.shape[1], first, last
     cdef int size = cnp.PyArray_ITEMSIZE(codes)
+    if m == 0 or k == 0:
+        return
     for t in prange(n_threads, nogil=True, schedule="static", num_threads=n_threads):
         first, last = t * d // n_threads, (t + 1) * d // n_threads
         if size == 1:
-            _add_to_bins(<const uint8_t*> data, m, d, &value[0], &bin_start[0], &out[0], first, last)
+            add_to_bins_bytes(<const uint8_t*> data, m, d, &value[0, 0], k, &bin_start[0], &out[0, 0], first, last)
         elif size == 2:
-            _add_to_bins(<const uint16_t*> data, m, d, &value[0], &bin_start[0], &out[0], first, last)
+            add_to_bins_shorts(<const uint16_t*> data, m, d, &value[0, 0], k, &bin_start[0], &out[0, 0], first, last)
         else:
-            _add_to_bins(<const uint32_t*> data, m, d, &value[0], &bin_start[0], &out[0], first, last)
-
-
-cdef void _add_values(
-    const code_t* codes, Py_ssize_t d, const int64_t* column, const int64_t* start, Py_ssize_t n, const double* value,
-    Py_ssize_t n_outputs, double* out, Py_ssize_t first, Py_ssize_t last,
-) noexcept nogil:
-    """Add what the columns are worth to the scores of the rows first..last."""
-    cdef Py_ssize_t r, i, k
-    cdef const double* own
-    for r in range(first, last):
-        for i in range(n):
-            own = value + (start[i] + codes[r * d + column[i]]) * n_outputs
-            for k in range(n_outputs):
-                out[r * n_outputs + k] += own[k]
+            add_to_bins_words(<const uint32_t*> data, m, d, &value[0, 0], k, &bin_start[0], &out[0, 0], first, last)
 
 
 def score_codes(
@@ -69,16 +67,17 @@ def score_codes(
     cdef const void* data = cnp.PyArray_DATA(codes)
     cdef Py_ssize_t t, m = codes.shape[0], d = codes.shape[1], n = column.shape[0], k = value.shape[1], first, last
     cdef int size = cnp.PyArray_ITEMSIZE(codes)
+    cdef const double* values = &value[0, 0]
     if m == 0 or n == 0:
         return
     for t in prange(n_threads, nogil=True, schedule="static", num_threads=n_threads):
         first, last = t * m // n_threads, (t + 1) * m // n_threads
         if size == 1:
-            _add_values(<const uint8_t*> data, d, &column[0], &start[0], n, &value[0, 0], k, &out[0, 0], first, last)
+            add_values_bytes(<const uint8_t*> data, d, &column[0], &start[0], n, values, k, &out[0, 0], first, last)
         elif size == 2:
-            _add_values(<const uint16_t*> data, d, &column[0], &start[0], n, &value[0, 0], k, &out[0, 0], first, last)
+            add_values_shorts(<const uint16_t*> data, d, &column[0], &start[0], n, values, k, &out[0, 0], first, last)
         else:
-            _add_values(<const uint32_t*> data, d, &column[0], &start[0], n, &value[0, 0], k, &out[0, 0], first, last)
+            add_values_words(<const uint32_t*> data, d, &column[0], &start[0], n, values, k, &out[0, 0], first, last)
 
 
 def sort_rows(

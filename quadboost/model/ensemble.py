@@ -18,8 +18,9 @@ from ..common.threads import resolve_threads
 from ..data.schema import TEXT, FrameSchema, kind_of, to_matrix
 from ..kernels.bins import StepFunctions
 from ..voters.bins import bin_index, starts
-from ..voters.checking import check_voters
+from ..voters.checking import bins_of_shapes, check_bins, check_voters
 from ..voters.columns import MISSING, Intervals
+from .explained import Explained
 from .links import LINKS, check_link, default_link
 
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -44,6 +45,15 @@ class ShapeFunction(NamedTuple):
         last of a level never seen.
     missing : float or array of shape (n_outputs,)
         Where the value is missing.
+    mass : array of shape (k + 1,), or None
+        Weight of the training rows behind each of the values; None where it is not known.
+    missing_mass : float or None
+        Weight of the training rows where the value is missing.
+    name : str or None
+        Of the feature, where it has one.
+    error : array as values, or None
+        Standard error of each of the values, where asked for.
+    missing_error : float or array of shape (n_outputs,), or None
     """
 
     feature: int
@@ -51,9 +61,14 @@ class ShapeFunction(NamedTuple):
     levels: list[list[Any]] | None
     values: np.ndarray
     missing: np.ndarray
+    mass: np.ndarray | None = None
+    missing_mass: float | None = None
+    name: str | None = None
+    error: np.ndarray | None = None
+    missing_error: np.ndarray | None = None
 
 
-class Ensemble:
+class Ensemble(Explained):
     """A weighted sum of stumps. It does not change; its arrays are read-only.
 
     Attributes
@@ -80,6 +95,12 @@ class Ensemble:
         for more.
     slope : float, or float64 array of shape (n_outputs,)
         What the weights were multiplied by when the link was folded in; weight / slope are those of the loss.
+    bin_mass : float64 array
+        Weight of the training rows in each bin of each shape function, in the order of `shape_functions()`, those with
+        a missing value last. Empty where it is not known, as in a file of format 1.
+    bin_error : float64 array, (n_bins,) or (n_bins, n_outputs)
+        Standard error of the value in each of these bins, by the jackknife over folds. Empty where it is not known: it
+        takes cross-validation.
     info : dict
         Parameters, training size and time, figures; whatever JSON can hold.
     schema : FrameSchema
@@ -101,6 +122,8 @@ class Ensemble:
         loss: str = "squared",
         link: str | None = None,
         slope: float | np.ndarray = 1.0,
+        bin_mass: np.ndarray | None = None,
+        bin_error: np.ndarray | None = None,
         info: Mapping[str, Any] | None = None,
     ) -> None:
         self.feature = np.array(feature, dtype=np.int32, order="C")
@@ -112,6 +135,9 @@ class Ensemble:
         self.loss = loss
         self.link = default_link(classes is not None) if link is None else link
         self.slope = self._slope_of(slope)
+        self.bin_mass = np.empty(0) if bin_mass is None else np.array(bin_mass, dtype=np.float64, order="C")
+        no_errors = self.weight[:0]
+        self.bin_error = np.array(no_errors if bin_error is None else bin_error, dtype=np.float64, order="C")
         self.info = copy.deepcopy(dict(info or {}))
         self._check(int(n_features), feature_names, categories or {})
         self.schema = FrameSchema(
@@ -133,14 +159,27 @@ class Ensemble:
         super().__setattr__(name, value)
 
     def replace(self, **changes: Any) -> Ensemble:
-        """The same model but for some arguments of the constructor, such as feature_names or info."""
+        """The same model but for some arguments of the constructor, such as feature_names or info.
+
+        Other voters have other bins: what was known of those is forgotten then, and errors with other weights.
+        """
         names = ["feature", "threshold", "weight", "intercept", "kind"]
         names += ["n_features", "classes", "feature_names", "categories", "loss", "link", "slope", "info"]
+        if not changes.keys() & {"feature", "threshold", "kind", "categories"}:
+            names += ["bin_mass", "bin_error"]
+        if "weight" in changes:
+            names = [name for name in names if name != "bin_error"]
         return Ensemble(**{name: getattr(self, name) for name in names} | changes)
 
     def _check(self, n_features: int, names: Sequence[str] | None, categories: Mapping[int, list[list[Any]]]) -> None:
         intercept = np.atleast_1d(self.intercept)
         check_voters(self.feature, self.kind, self.threshold, self.weight, intercept, n_features, categories)
+        if self.bin_mass.ndim != 1 or self.bin_error.shape[1:] != self.weight.shape[1:]:
+            raise ValueError(
+                f"bin_mass has the shape {self.bin_mass.shape} and bin_error {self.bin_error.shape}; give one mass per "
+                "bin, and one error for each output"
+            )
+        check_bins(self.bin_mass, self.bin_error, self.feature, self.kind, categories)
         if intercept.shape != (self.n_outputs,):
             raise ValueError(f"the intercept has shape {intercept.shape}; there are {self.n_outputs} outputs")
         if self.classes is not None:
@@ -160,6 +199,9 @@ class Ensemble:
         if values.shape not in ((), (self.n_outputs,)):
             raise ValueError(f"the slope has shape {values.shape}; there are {self.n_outputs} outputs")
         return float(values.ravel()[0]) if self.weight.ndim == 1 else np.resize(values, self.n_outputs)
+
+    def _explained(self) -> Ensemble:
+        return self
 
     @property
     def _n_classes(self) -> int:
@@ -233,19 +275,36 @@ class Ensemble:
         """The probability of every class, shape (m, n_classes)."""
         return self.probabilities_of(self.decision_function(X, n_jobs=n_jobs))
 
-    def shape_functions(self) -> list[ShapeFunction]:
-        """What each feature with a voter adds to the score, as a step function."""
+    def shape_functions(self, *, bands: bool = False) -> list[ShapeFunction]:
+        """What each feature with a voter adds to the score, as a step function.
+
+        Parameters
+        ----------
+        bands : bool
+            With standard errors, by the jackknife over the folds of the cross-validation that the model came from.
+        """
+        if bands and len(self.feature) and not len(self.bin_error):
+            raise ValueError("this model has no bands; fit it with cross-validation, as by QuadBoostClassifierCV")
+        ends = np.cumsum(bins_of_shapes(self.feature, self.kind, self.categories))[:-1]
+        masses = np.split(self.bin_mass, ends) if len(self.bin_mass) else [None] * len(self._shapes)
+        errors = np.split(self.bin_error, ends) if bands and len(self.bin_error) else [None] * len(self._shapes)
         shapes = []
-        for feature, cuts, values in self._shapes:
+        for (feature, cuts, values), mass, error in zip(self._shapes, masses, errors, strict=True):
             if self.weight.ndim == 1:
                 values = values[:, 0]
-            levels = self.categories.get(feature)
+            levels, row = self.categories.get(feature), np.arange(len(values) - 1)
             if levels is not None:
                 row = np.zeros(len(levels) + 1, np.intp)  # of a level without a voter: as one never seen
                 row[cuts.astype(np.intp)] = np.arange(1, len(cuts) + 1)
-                shapes.append(ShapeFunction(feature, np.empty(0), levels, values[row], values[-1]))
-            else:
-                shapes.append(ShapeFunction(feature, cuts, None, values[:-1], values[-1]))
+            shape = ShapeFunction(
+                feature, cuts if levels is None else np.empty(0), levels, values[row], values[-1],
+                name=None if self.feature_names is None else self.feature_names[feature],
+            )  # fmt: skip
+            if mass is not None:
+                shape = shape._replace(mass=mass[:-1], missing_mass=float(mass[-1]))
+            if error is not None:
+                shape = shape._replace(error=error[:-1], missing_error=error[-1])
+            shapes.append(shape)
         return shapes
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -31,9 +31,12 @@ MAX_METADATA_BYTES = 64 * 2**20
 _MAGIC = b"QuadBoost model\n"
 _USERBLOCK = 512
 # Magic, format, bytes after the userblock, SHA-256 of all but these 32 bytes, version of quadboost: so in
-# every format. Then the numbers of voters, of outputs and of bytes of metadata.
-_HEAD = struct.Struct("<16sQQ32s32sQQQ")
+# every format. Then sizes, of 8 bytes each: the numbers of voters, of outputs and of bytes of metadata, and in format 2
+# of bins with a mass and of bins with an error.
+_HEAD = struct.Struct("<16sQQ32s32s")
 _DIGEST = slice(32, 64)
+_N_SIZES = {1: 3, 2: 5}
+_MOST_DATASETS = {1: 8, 2: 32}
 
 
 def write_model(
@@ -99,13 +102,21 @@ def read_model(path: str | os.PathLike[str], expected_sha256: str | None = None)
         raise ModelFileError(f"cannot load {path}: {error}") from None
 
 
-def _layout(file_format: int, n_voters: int, n_outputs: int, n_metadata: int) -> list[Dataset]:
+def _layout(n_voters: int, n_outputs: int, n_metadata: int, *n_bins: int) -> list[Dataset]:
     """The datasets in the order of the file: the widest numbers first, so all are aligned without gaps."""
+    since_2 = []
+    if n_bins:
+        n_masses, n_errors = n_bins
+        since_2 = [
+            Dataset("slope", "<f8", (n_outputs,)),
+            Dataset("bin_mass", "<f8", (n_masses,)),
+            Dataset("bin_error", "<f8", (n_errors, n_outputs)),
+        ]
     return [
         Dataset("threshold", "<f8", (n_voters,)),
         Dataset("weight", "<f8", (n_voters, n_outputs)),
         Dataset("intercept", "<f8", (n_outputs,)),
-        *([Dataset("slope", "<f8", (n_outputs,))] if file_format > 1 else []),
+        *since_2,
         Dataset("feature", "<i4", (n_voters,)),
         Dataset("kind", "|u1", (n_voters,)),
         Dataset("metadata", "|u1", (n_metadata,)),
@@ -114,17 +125,20 @@ def _layout(file_format: int, n_voters: int, n_outputs: int, n_metadata: int) ->
 
 def _pack(arrays: Mapping[str, NDArray[Any]], metadata: bytes, version: str, file_format: int = FORMAT) -> bytes:
     sizes = (*arrays["weight"].shape, len(metadata))
-    layout = _layout(file_format, *sizes)
+    if file_format > 1:
+        sizes += (len(arrays["bin_mass"]), len(arrays["bin_error"]))
+    layout = _layout(*sizes)
     numbers = [arrays[dataset.name].tobytes() for dataset in layout[:-1]]
-    body = b"".join([structure(layout, _USERBLOCK), *numbers, metadata])
-    head = _HEAD.pack(_MAGIC, file_format, len(body), b"", version.encode("ascii", "replace"), *sizes)
+    body = b"".join([structure(layout, _USERBLOCK, _MOST_DATASETS[file_format]), *numbers, metadata])
+    head = _HEAD.pack(_MAGIC, file_format, len(body), b"", version.encode("ascii", "replace"))
+    head += struct.pack(f"<{len(sizes)}Q", *sizes)
     return _signed(head.ljust(_USERBLOCK, b"\0") + body)
 
 
 def _unpack(data: bytes) -> tuple[dict[str, NDArray[Any]], bytes, int]:
     """The arrays, the metadata and the format, when every other byte of the file is known to be right."""
     _check_magic(data)
-    _, file_format, n_body, digest, version, *sizes = _HEAD.unpack_from(data)
+    _, file_format, n_body, digest, version = _HEAD.unpack_from(data)
     if len(data) != _USERBLOCK + n_body:
         raise ModelFileError(f"it has {len(data)} bytes, not {_USERBLOCK + n_body}: it was cut short or damaged")
     if len(data) > MAX_FILE_BYTES:
@@ -137,13 +151,15 @@ def _unpack(data: bytes) -> tuple[dict[str, NDArray[Any]], bytes, int]:
             f"it has format {file_format} and was written by quadboost {writer!r}; this version reads format "
             f"{FORMAT} and older ones: use that version, or a newer one"
         )
+    sizes = struct.unpack_from(f"<{_N_SIZES[file_format]}Q", data, _HEAD.size)
     if sizes[2] > MAX_METADATA_BYTES:
         raise ModelFileError(f"it has {sizes[2]} bytes of metadata, at most {MAX_METADATA_BYTES} are read")
-    layout = _layout(file_format, *sizes)
+    layout = _layout(*sizes)
     start = len(data) - sum(dataset.n_bytes for dataset in layout)
     if start < _USERBLOCK:
-        raise ModelFileError(f"it is too short for {sizes} voters, outputs and bytes of metadata")
-    if data[_HEAD.size : start] != bytes(_USERBLOCK - _HEAD.size) + structure(layout, _USERBLOCK):
+        raise ModelFileError(f"it is too short for {sizes} voters, outputs, bytes of metadata and bins")
+    end = _HEAD.size + 8 * len(sizes)
+    if data[end:start] != bytes(_USERBLOCK - end) + structure(layout, _USERBLOCK, _MOST_DATASETS[file_format]):
         raise ModelFileError("its HDF5 structure is not the one that quadboost writes")
     arrays = {}
     for dataset in layout[:-1]:

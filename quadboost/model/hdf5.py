@@ -16,9 +16,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 _NOWHERE = 2**64 - 1  # the "undefined address"
-_LEAF_K, _INTERNAL_K = 4, 16  # the usual ones
-_MAX_DATASETS = 2 * _LEAF_K  # what fits a single leaf
-_LEAF_BYTES = 8 + 40 * _MAX_DATASETS
+_INTERNAL_K = 16  # the usual one
 _TREE_BYTES = 24 + 8 * (4 * _INTERNAL_K + 1)
 
 _DATATYPES = {  # IV.A.2.d
@@ -38,10 +36,14 @@ class Dataset(NamedTuple):
         return math.prod(self.shape) * int(self.dtype[2:])
 
 
-def structure(datasets: Sequence[Dataset], userblock: int) -> bytes:
-    """The bytes between the userblock and the data, which follows dataset by dataset without gaps."""
-    if len(datasets) > _MAX_DATASETS:
-        raise ValueError(f"{len(datasets)} datasets, at most {_MAX_DATASETS} fit")
+def structure(datasets: Sequence[Dataset], userblock: int, most: int = 8) -> bytes:
+    """The bytes between the userblock and the data, which follows dataset by dataset without gaps.
+
+    All datasets are named in one leaf, which has room for `most` of them: an even number, and 8 is the usual one.
+    """
+    if len(datasets) > most:
+        raise ValueError(f"{len(datasets)} datasets, at most {most} fit")
+    leaf_bytes = 8 + 40 * most
 
     # Where all is, in the order of the file. Addresses count from the end of the userblock.
     names, name_at = b"\0" * 8, {}
@@ -52,7 +54,7 @@ def structure(datasets: Sequence[Dataset], userblock: int) -> bytes:
     tree_at = root_at + len(_root_header(0, 0))
     heap_at = tree_at + _TREE_BYTES
     leaf_at = heap_at + 32 + len(names)
-    end, header_at = leaf_at + _LEAF_BYTES, {}
+    end, header_at = leaf_at + leaf_bytes, {}
     for dataset in datasets:
         header_at[dataset.name] = end
         end += len(_dataset_header(dataset, 0))
@@ -64,7 +66,7 @@ def structure(datasets: Sequence[Dataset], userblock: int) -> bytes:
     in_order = sorted(name_at)  # names are looked up by bisection
     superblock = struct.pack(  # II.A; the end of the file alone counts from the file's very beginning
         "<8s8BHHIQQQQ",
-        *(b"\x89HDF\r\n\x1a\n", 0, 0, 0, 0, 0, 8, 8, 0, _LEAF_K, _INTERNAL_K, 0),
+        *(b"\x89HDF\r\n\x1a\n", 0, 0, 0, 0, 0, 8, 8, 0, most // 2, _INTERNAL_K, 0),
         *(userblock, _NOWHERE, userblock + end, _NOWHERE),
     )
     entry = struct.pack("<QQIIQQ", 0, root_at, 1, 0, tree_at, heap_at)  # III.C
@@ -75,7 +77,7 @@ def structure(datasets: Sequence[Dataset], userblock: int) -> bytes:
     leaf = struct.pack("<4sBxH", b"SNOD", 1, len(datasets))  # III.B
     leaf += b"".join(struct.pack("<QQ24x", name_at[name], header_at[name]) for name in in_order)
     headers = [_dataset_header(dataset, data_at[dataset.name]) for dataset in datasets]
-    tree, leaf = tree.ljust(_TREE_BYTES, b"\0"), leaf.ljust(_LEAF_BYTES, b"\0")
+    tree, leaf = tree.ljust(_TREE_BYTES, b"\0"), leaf.ljust(leaf_bytes, b"\0")
     return b"".join([superblock, entry, root, tree, heap, leaf, *headers])
 
 

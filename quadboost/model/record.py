@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..data.schema import INTEGERS
-from ..voters.checking import check_voters
+from ..voters.checking import check_bins, check_voters
 from .links import check_link, default_link
 
 MAX_INFO_DEPTH = 32
@@ -51,6 +51,8 @@ class ModelRecord:
     loss: str = "squared"
     link: str | None = None
     slope: float | NDArray[np.float64] = 1.0
+    bin_mass: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    bin_error: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     info: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -65,9 +67,11 @@ Arrays = dict[str, NDArray[Any]]
 
 
 def to_parts(record: ModelRecord) -> tuple[Arrays, bytes]:
-    """The arrays, weight always 2-d, intercept and slope 1-d, and the metadata. Values are not checked."""
-    weight = np.asarray(record.weight)
+    """The arrays, weight and bin_error 2-d, intercept and slope 1-d, and the metadata. Values are not checked."""
+    weight, error = np.asarray(record.weight), np.asarray(record.bin_error)
     one_output = weight.ndim == 1
+    if error.ndim == 1 and (one_output or not len(error)):
+        error = error.reshape(len(error), 1 if one_output else weight.shape[-1])
     slope = np.asarray(record.slope)
     if slope.ndim == 0:
         slope = np.full(np.atleast_1d(record.intercept).shape, slope)
@@ -76,12 +80,19 @@ def to_parts(record: ModelRecord) -> tuple[Arrays, bytes]:
         "weight": _as_array("weight", weight[:, None] if one_output else weight, "<f8", 2),
         "intercept": _as_array("intercept", np.atleast_1d(record.intercept), "<f8", 1),
         "slope": _as_array("slope", slope, "<f8", 1),
+        "bin_mass": _as_array("bin_mass", record.bin_mass, "<f8", 1),
+        "bin_error": _as_array("bin_error", error, "<f8", 2),
         "feature": _as_array("feature", record.feature, "<i4", 1),
         "kind": _as_array("kind", record.kind, "|u1", 1),
     }
     for name, array in arrays.items():
-        if len(array) != arrays["weight"].shape[1 if name in ("intercept", "slope") else 0]:
+        if (
+            not name.startswith("bin_")
+            and len(array) != arrays["weight"].shape[1 if name in ("intercept", "slope") else 0]
+        ):
             raise ModelFileError(f"{name} has {len(array)} values, but weight has the shape {weight.shape}")
+    if arrays["bin_error"].shape[1] != arrays["weight"].shape[1]:
+        raise ModelFileError(f"bin_error has the shape {error.shape}, but weight has the shape {weight.shape}")
     metadata = {
         "n_features": record.n_features,
         "one_output": one_output,
@@ -105,7 +116,8 @@ def from_parts(arrays: Arrays, text: bytes, file_format: int) -> ModelRecord:
     metadata = _parse(text, METADATA_KEYS[file_format])
     if file_format == 1:  # had one loss, and one link each for targets and labels
         metadata |= {"loss": "squared", "link": default_link(metadata["classes"] is not None)}
-        arrays = {**arrays, "slope": np.ones(len(arrays["intercept"]))}
+        n_outputs = len(arrays["intercept"])
+        arrays = {**arrays, "slope": np.ones(n_outputs), "bin_mass": np.empty(0), "bin_error": np.empty((0, n_outputs))}
     n_features, one_output = metadata["n_features"], metadata["one_output"]
     n_outputs = len(arrays["intercept"])
     if type(n_features) is not int or not 0 <= n_features < 2**31:
@@ -122,9 +134,10 @@ def from_parts(arrays: Arrays, text: bytes, file_format: int) -> ModelRecord:
         raise ModelFileError(f"info is {info!r:.60}, not a dict")
     if wrong := _wrong_in(info, MAX_INFO_DEPTH):
         raise ModelFileError(f"info{wrong}")
-    voters = {name: values for name, values in arrays.items() if name != "slope"}
+    voters = {name: values for name, values in arrays.items() if name not in ("slope", "bin_mass", "bin_error")}
     try:
         check_voters(**voters, n_features=n_features, categories=categories)
+        check_bins(arrays["bin_mass"], arrays["bin_error"], arrays["feature"], arrays["kind"], categories)
         check_link(metadata["loss"], metadata["link"], arrays["slope"], 0 if classes is None else len(classes))
     except ValueError as error:
         raise ModelFileError(str(error)) from None
@@ -141,6 +154,8 @@ def from_parts(arrays: Arrays, text: bytes, file_format: int) -> ModelRecord:
         loss=metadata["loss"],
         link=metadata["link"],
         slope=float(arrays["slope"][0]) if one_output else arrays["slope"],
+        bin_mass=arrays["bin_mass"],
+        bin_error=arrays["bin_error"][:, 0] if one_output else arrays["bin_error"],
         info=info,
     )
 

@@ -105,7 +105,7 @@ class ColumnSums:
         """Sums over coded rows; y is of shape (m, n_outputs)."""
         check_rows(len(codes))
         mass = scales.extent.whole_weights(weight, len(y))
-        per_bin = _per_bin(voters, codes, mass, n_threads)
+        per_bin = _per_bin(voters, codes, mass[:, None], n_threads)[0]
         total = float(mass.sum() * scales.extent.weight_unit)
         targets = _target_sums(voters, codes, y, weight, scales, n_threads)
         return cls(voters, scales, len(y), per_bin, *targets, total)
@@ -187,23 +187,24 @@ class ColumnSums:
         )  # fmt: skip
 
 
-def _per_bin(voters: Voters, codes: np.ndarray, value: np.ndarray, n_threads: int) -> np.ndarray:
-    bins = np.zeros(voters.bin_start[-1], dtype=np.int64)
-    bin_sums(codes, value, voters.bin_start, bins, n_threads)
-    return bins
+def _per_bin(voters: Voters, codes: np.ndarray, values: np.ndarray, n_threads: int) -> np.ndarray:
+    """Sums in each bin of several values for each row, shape (n_values, bins of all columns)."""
+    bins = np.zeros((voters.bin_start[-1], values.shape[1]), dtype=np.int64)
+    bin_sums(codes, values, voters.bin_start, bins, n_threads)
+    return np.ascontiguousarray(bins.T)
 
 
 def _target_sums(
     voters: Voters, codes: np.ndarray, y: np.ndarray, weight: np.ndarray | None, scales: Scales, n_threads: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Sums of the targets in each bin, their sums and those of their squares, in units of the scales."""
-    product, sums, squares = np.empty((y.shape[1], voters.bin_start[-1]), dtype=np.int64), [], []
-    for out, target, origin, largest in zip(product, y.T, scales.origin, scales.largest, strict=True):
-        target = target - origin
-        value = scales.extent.fixed_point(target, weight, largest)
-        out[:] = _per_bin(voters, codes, value, n_threads)
-        sums.append(value.sum())
+    values, sums, squares = np.empty(y.shape, dtype=np.int64), [], []
+    for output, (origin, largest) in enumerate(zip(scales.origin, scales.largest, strict=True)):
+        target = y[:, output] - origin
+        values[:, output] = scales.extent.fixed_point(target, weight, largest)
+        sums.append(values[:, output].sum())
         squares.append(scales.extent.fixed_point(target * target, weight, largest * largest).sum())
+    product = _per_bin(voters, codes, values, n_threads)
     return product, np.array(sums, dtype=np.int64), np.array(squares, dtype=np.int64)
 
 

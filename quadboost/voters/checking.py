@@ -45,6 +45,34 @@ def check_voters(
         _refuse(twice, order, "voter {1} stands there twice")
 
 
+def bins_of_shapes(feature: np.ndarray, kind: np.ndarray, categories: Mapping[int, Sequence[Any]]) -> np.ndarray:
+    """How many bins the shape function of each feature with a voter has, that for missing values included."""
+    features, place = np.unique(feature, return_inverse=True)
+    n_values = np.bincount(place[kind == THRESHOLD], minlength=len(features)) + 1
+    is_level = np.flatnonzero(np.isin(features, list(categories)))
+    n_values[is_level] = [len(categories[f]) + 1 for f in features[is_level].tolist()]
+    return n_values + 1
+
+
+def check_bins(
+    mass: np.ndarray, error: np.ndarray, feature: np.ndarray, kind: np.ndarray, categories: Mapping[int, Sequence[Any]]
+) -> None:
+    """Refuse masses and errors that are not of the bins of these voters' shape functions; empty: they are not known."""
+    if not mass.size and not error.size:
+        return
+    n_bins = bins_of_shapes(feature, kind, categories)
+    for name, values in (("bin_mass", mass), ("bin_error", error)):
+        if values.size and len(values) != n_bins.sum():
+            raise ValueError(f"{name} has {len(values)} values, but the shape functions have {n_bins.sum()} bins")
+        _refuse(~np.isfinite(values), values, f"{name} {{0}} is {{1}}, not a finite number")
+        _refuse(values < 0, values, f"{name} {{0}} is {{1}}, less than 0")
+    if not mass.size:
+        raise ValueError("there are errors of bins, but no masses; give both, or neither")
+    with np.errstate(over="ignore"):
+        total = np.add.reduceat(mass, np.cumsum(n_bins) - n_bins)
+    _refuse(~((total > 0) & np.isfinite(total)), total, "bin_mass adds up to {1} for shape function {0}")
+
+
 def _check_levels(
     feature: np.ndarray,
     kind: np.ndarray,

@@ -9,6 +9,7 @@ abstains (0) where the value is missing.
 | ordered | between thresholds | above a threshold: from the bin after it to the last value |
 | levels | bin l + 1 is level l, bin 0 a level never seen | one level: its own bin |
 | both | the last: missing | "is missing", where training rows had missing values: that bin |
+| tree | bin l + 1 is leaf l, from left to right | every node but the root: its leaves (`trees.py`) |
 
 The complement of a voter is the same voter with a negative weight, so no interval needs to have bin 0.
 """
@@ -16,7 +17,7 @@ The complement of a voter is the same voter with a negative weight, so no interv
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -26,6 +27,7 @@ from ..kernels.bins import code_rows
 from ..kernels.gram import Layout
 from ..kernels.sums import score_codes
 from .bins import bin_index, starts
+from .trees import Trees, leaf_codes
 
 THRESHOLD, LEVEL, MISSING = 0, 1, 2  # kinds of voters in a model
 CELLS_AT_A_TIME = 20_000_000  # coded between two chances to interrupt
@@ -62,6 +64,18 @@ class Intervals(NamedTuple):
         high[asks_missing], whole[asks_missing] = low[asks_missing] + 1, last_value[asks_missing] + 1
         return cls(low, high, whole)
 
+    @classmethod
+    def of_trees(cls, trees: Trees, first_bin: int) -> Intervals:
+        """The nodes of trees, whose columns follow one another from a bin on."""
+        is_voter, start = ~trees.is_root, starts(trees.n_leaves + 2)[:-1] + first_bin
+        own = start[trees.tree][is_voter] if trees else start
+        first, last = (bound[is_voter] for bound in trees.leaf_range)
+        whole = own + trees.n_leaves[trees.tree][is_voter] if trees else own
+        return cls(*(bins.astype(np.int32) for bins in (own + first, own + last, whole)))
+
+    def joined(self, other: Intervals) -> Intervals:
+        return Intervals(*map(np.concatenate, zip(self, other, strict=True)))
+
     def of_column(self, voters: slice, first_bin: int) -> Intervals:
         """The intervals of one column's voters, in its own bin numbers."""
         return Intervals(*(bins[voters] - first_bin for bins in self))
@@ -95,37 +109,53 @@ class Intervals(NamedTuple):
 
 @dataclass(frozen=True)
 class Voters:
-    """The candidate voters of every column, one column after the other.
+    """The candidate voters of every column, one column after the other: first the features, then the trees.
 
     Attributes
     ----------
     cuts : list of arrays
-        Where the values of each column are cut into bins, ascending. Levels are numbers from 0, cut between.
+        Where the values of each feature are cut into bins, ascending. Levels are numbers from 0, cut between.
     is_level : uint8 array of shape (d,)
-        Whether the column holds levels.
+        Whether the feature holds levels.
     has_missing : uint8 array of shape (d,)
-        Whether the column has an "is missing" voter.
+        Whether the feature has an "is missing" voter.
+    trees : Trees
+        Of which every node but the root is a voter.
     """
 
     cuts: list[np.ndarray]
     is_level: np.ndarray
     has_missing: np.ndarray
+    trees: Trees = field(default_factory=Trees.none)
 
     def __post_init__(self) -> None:
         if self.bin_start[-1] >= MOST_BINS:
             raise ValueError(f"there are {self.bin_start[-1]} bins, and at most {MOST_BINS}; give fewer thresholds")
 
+    def with_trees(self, trees: Trees) -> Voters:
+        return replace(self, trees=trees)
+
+    @property
+    def n_features(self) -> int:
+        return len(self.cuts)
+
     @property
     def n_columns(self) -> int:
-        return len(self.cuts)
+        return self.n_features + self.trees.n_trees
 
     @property
     def n_voters(self) -> int:
         return int(self.voter_start[-1])
 
+    @property
+    def first_rule(self) -> int:
+        """The number of the first voter that is a node of a tree."""
+        return int(self.voter_start[self.n_features])
+
     @cached_property
     def n_cuts(self) -> np.ndarray:
-        return np.array([len(cuts) for cuts in self.cuts], dtype=np.int64)
+        """Of each column, one less than it has bins for values; a tree has a bin for each leaf, and an empty one."""
+        return np.concatenate([np.array([len(cuts) for cuts in self.cuts], dtype=np.int64), self.trees.n_leaves])
 
     @cached_property
     def bin_start(self) -> np.ndarray:
@@ -134,24 +164,28 @@ class Voters:
 
     @cached_property
     def voter_start(self) -> np.ndarray:
-        return starts(self.n_cuts + self.has_missing)
+        own = self.n_cuts[: self.n_features] + self.has_missing
+        return starts(np.concatenate([own, np.diff(self.trees.start) - 1]))
 
     @cached_property
     def intervals(self) -> Intervals:
         """The intervals of all voters; bins are numbered over all columns."""
-        return Intervals.of(self.n_cuts, self.is_level, self.has_missing)
+        features = Intervals.of(self.n_cuts[: self.n_features], self.is_level, self.has_missing)
+        return features.joined(Intervals.of_trees(self.trees, int(self.bin_start[self.n_features])))
 
     @cached_property
     def layout(self) -> Layout:
         """Where bins and voters are, for the kernels."""
-        n_nested = np.where(self.is_level == 1, 0, self.n_cuts)
+        n_nested = self.n_cuts.copy()
+        n_nested[: self.n_features][self.is_level == 1] = 0
+        n_nested[self.n_features :] = 0
         return Layout(self.bin_start, self.voter_start, n_nested, *self.intervals)
 
     @cached_property
     def fingerprint(self) -> bytes:
         """A digest that identifies these voters."""
-        parts = [self.n_cuts.tobytes(), self.is_level.tobytes(), self.has_missing.tobytes(), *self.cuts]
-        return hashlib.sha256(b"".join(bytes(part) for part in parts)).digest()
+        parts = [self.n_cuts, self.is_level, self.has_missing, *self.cuts, *self.trees.arrays().values()]
+        return hashlib.sha256(b"".join(part.tobytes() for part in parts)).digest()
 
     def locate(self, voter: np.ndarray | int) -> tuple[np.ndarray, np.ndarray]:
         """The columns of some voters, and their numbers among the voters of their column."""
@@ -191,10 +225,19 @@ class Voters:
         return self.intervals.of_column(voters, int(self.bin_start[column]))
 
     def code(self, X: np.ndarray, n_threads: int = 1) -> np.ndarray:
-        """The bin of every value of X, as small integers."""
+        """The bin of every value of X, as small integers, and the leaf of every tree."""
+        codes = self._code_features(X, n_threads)
+        return codes if not self.trees else self.code_trees(codes, n_threads)
+
+    def code_trees(self, codes: np.ndarray, n_threads: int = 1) -> np.ndarray:
+        """Codes of the features, and beside them those of the trees."""
+        leaves = leaf_codes(self.trees, codes, self.cuts, self.is_level, n_threads)
+        return np.concatenate([codes, leaves.astype(codes.dtype, copy=False)], axis=1)
+
+    def _code_features(self, X: np.ndarray, n_threads: int) -> np.ndarray:
         check_values(X)
         index = bin_index(self.cuts)
-        most = int(self.n_cuts.max(initial=0))  # the code of the largest value; a missing one has the next
+        most = int(self.n_cuts[: self.n_features].max(initial=0))  # the code of the largest value; missing has the next
         for dtype in (np.uint8, np.uint16, np.uint32):
             if most <= np.iinfo(dtype).max:
                 codes = np.empty(X.shape, dtype=dtype)

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from quadboost.fitting.problem import Problem, Reading
+from quadboost.moments.moments import column_moments
 from quadboost.voters.columns import LEVEL, MISSING, THRESHOLD
 
 M = 60
@@ -75,3 +76,24 @@ def test_without_any_weight_the_intercept_is_left():
     ensemble = made(REAL, run(np.zeros(7), 0.5))
     assert len(ensemble.feature) == 0
     np.testing.assert_array_equal(ensemble.predict(FRAME), 0.5)
+
+
+@pytest.mark.parametrize("weight", [None, 0.25 + np.arange(M) % 5])
+def test_masses_are_those_of_the_training_rows_in_each_bin(weight):
+    problem = Problem.of_targets(FRAME, REAL, weight, Reading())
+    voters = problem.voters(problem.rows, 255, "quantile", 1)
+    sums = column_moments(voters, voters.code(problem.rows.X), problem.rows.y, problem.rows.weight).sums
+    w = np.ones(M) if weight is None else weight
+    x, city = FRAME["x"].to_numpy(), FRAME["city"].to_numpy()
+
+    ensemble = problem.ensemble(voters, [run(WEIGHT, 0.125)], sums=sums)
+    of_x, of_city = ensemble.shape_functions()
+    assert of_x.mass.tolist() == [w[x <= 0.75].sum(), w[x > 0.75].sum()]
+    assert of_x.missing_mass == w[np.isnan(x)].sum() > 0
+    assert of_city.mass.tolist() == [*(w[city == level].sum() for level in "pqr"), 0.0]
+    assert of_city.missing_mass == 0.0
+
+    only_missing = problem.ensemble(voters, [run([0, 0, 0, 1.0, 0, 0, 0], 0.0)], sums=sums)
+    assert only_missing.shape_functions()[0].mass.tolist() == [w[~np.isnan(x)].sum()]
+    assert problem.ensemble(voters, [run(np.zeros(7), 0.5)], sums=sums).bin_mass.tolist() == []
+    assert made(REAL, run(WEIGHT, 0.125)).shape_functions()[0].mass is None

@@ -437,3 +437,24 @@ def test_a_link_does_not_change(name):
 def test_a_copy_keeps_its_link(copied):
     same = copied(linked(0.5, 2, loss="logistic", link="logit", slope=2.5))
     assert (same.loss, same.link, same.slope) == ("logistic", "logit", 2.5)
+
+
+def test_masses_and_errors_go_with_the_voters_and_are_forgotten_with_them():
+    bins = {"bin_mass": [3.0, 2.0, 1.0, 0.0], "bin_error": [0.5, 0.25, 0.125, 0.0]}
+    made = Ensemble([0, 0], [1.0, 2.0], [0.5, 0.25], 0.0, n_features=1, feature_names=["x"], **bins)
+    named = made.replace(feature_names=["z"])
+    assert (named.bin_mass.tolist(), named.bin_error.tolist()) == tuple(bins.values())
+    heavier = made.replace(weight=[1.0, 2.0])
+    assert (heavier.bin_mass.tolist(), heavier.bin_error.tolist()) == (bins["bin_mass"], [])
+    other = made.replace(threshold=[1.0, 3.0])
+    assert (other.bin_mass.tolist(), other.bin_error.tolist()) == ([], [])
+    (shape,) = made.shape_functions(bands=True)
+    assert (shape.name, shape.mass.tolist(), shape.missing_mass) == ("x", [3.0, 2.0, 1.0], 0.0)
+    assert (shape.error.tolist(), shape.missing_error) == ([0.5, 0.25, 0.125], 0.0)
+    assert not shape.mass.flags.writeable
+    with pytest.raises(ValueError, match="this model has no bands; fit it with cross-validation"):
+        heavier.shape_functions(bands=True)
+    with pytest.raises(ValueError, match="bin_mass has 1 values, but the shape functions have 4 bins"):
+        made.replace(bin_mass=[1.0])
+    with pytest.raises(ValueError, match=r"bin_error \(4, 2\); give one mass per bin, and one error for each output"):
+        made.replace(bin_error=np.ones((4, 2)))

@@ -196,8 +196,8 @@ def test_a_file_that_libhdf5_would_not_read_never_takes_the_place_of_the_old_one
     write_model(path, example())
     before = path.read_bytes()
 
-    def shifted(datasets: Any, userblock: int) -> bytes:
-        return structure(datasets, userblock).replace(b"SNOD", b"SNOT")
+    def shifted(*arguments: Any) -> bytes:
+        return structure(*arguments).replace(b"SNOD", b"SNOT")
 
     monkeypatch.setattr(model_file, "structure", shifted)  # our own reader would not see it
     with pytest.raises(OSError, match="did not read back"):

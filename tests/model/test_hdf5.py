@@ -53,6 +53,18 @@ def test_libhdf5_can_go_on_writing_to_the_file() -> None:
         assert file["a"][()].tolist() == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.parametrize("n_datasets", [1, 9, 32])
+def test_a_larger_leaf_has_room_for_more(n_datasets: int) -> None:
+    arrays = {name: np.full(2, ord(name), np.uint8) for name in "hbgcadfeponmlkjixwvutsrqFEDCBAzy"[:n_datasets]}
+    datasets = [Dataset(name, array.dtype.str, array.shape) for name, array in arrays.items()]
+    data = bytes(512) + structure(datasets, 512, most=32) + b"".join(array.tobytes() for array in arrays.values())
+    with h5py.File(io.BytesIO(data), "r") as file:
+        assert list(file) == sorted(arrays)
+        assert all((file[name][()] == ord(name)).all() for name in arrays)
+
+
 def test_more_datasets_than_fit_are_refused() -> None:
     with pytest.raises(ValueError, match="9 datasets, at most 8 fit"):
         structure([Dataset(name, "<f8", (1,)) for name in "abcdefghi"], 512)
+    with pytest.raises(ValueError, match="33 datasets, at most 32 fit"):
+        structure([Dataset(name, "<f8", (1,)) for name in "abcdefghijklmnopqrstuvwxyzABCDEFG"], 512, most=32)

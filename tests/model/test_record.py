@@ -128,6 +128,7 @@ def records(draw: st.DrawFn) -> ModelRecord:
         loss=draw(st.sampled_from(["squared", "huber", "quantile", *(["poisson"] if link == "log" else [])])),
         link=link,
         slope=1.0 if n_outputs == 0 else np.ones(n_outputs),
+        bin_error=np.empty(0) if n_outputs == 0 else np.empty((0, n_outputs)),
         info=draw(st.dictionaries(names, st.recursive(scalars | st.none(), st.lists, max_leaves=8))),
     )
 
@@ -258,6 +259,15 @@ WRONG = {
     "slope inf": (put("slope", 0, np.inf), "the slope is inf, not a finite number above 0"),
     "slope zero": (put("slope", 0, -0.0), "the slope is -0.0, not a finite number above 0"),
     "slope negative": (put("slope", 0, -1.0), "the slope is -1.0, not a finite number above 0"),
+    "masses of other bins": (lambda arrays, _: arrays.update(bin_mass=np.ones(12)), "the shape functions have 13 bins"),
+    "mass nan": (lambda arrays, _: arrays.update(bin_mass=np.append(np.ones(12), np.nan)), "bin_mass 12 is nan"),
+    "mass negative": (
+        lambda arrays, _: arrays.update(bin_mass=np.append(-1.0, np.ones(12))),
+        "bin_mass 0 is -1.0, less",
+    ),
+    "masses zero": (lambda arrays, _: arrays.update(bin_mass=np.zeros(13)), "bin_mass adds up to 0.0 for shape"),
+    "masses large": (lambda arrays, _: arrays.update(bin_mass=np.full(13, 1e308)), "bin_mass adds up to inf for shape"),
+    "errors without masses": (lambda arrays, _: arrays.update(bin_error=np.ones((13, 1))), "but no masses; give both"),
     "info a list": (metadata(info=[]), "info is [], not a dict"),
     "info nan": (metadata(info={"a": {"b": [1, np.nan]}}), "info['a']['b'][1] is nan, not a finite number"),
     "info inf": (metadata(info={"a": -np.inf}), "info['a'] is -inf, not a finite number"),
@@ -350,6 +360,9 @@ def test_metadata_of_another_json_writer_is_read(tmp_path: Path) -> None:
         "slope 2-d": ({"slope": np.ones((1, 1))}, "slope is 2-d of float64, not 1-d of float64"),
         "slope text": ({"slope": "1"}, "slope is 1-d of <U1, not 1-d of float64"),
         "slope nan": ({"link": "logit", "slope": np.nan}, "the slope is nan, not a finite number above 0"),
+        "masses": ({"bin_mass": np.ones(3)}, "bin_mass has 3 values, but the shape functions have 13 bins"),
+        "errors": ({"bin_mass": np.ones(13), "bin_error": np.ones((13, 2))}, "bin_error has the shape (13, 2)"),
+        "masses 2-d": ({"bin_mass": np.ones((13, 1))}, "bin_mass is 2-d of float64, not 1-d of float64"),
         "link": ({"link": "softmax"}, "the link 'softmax' is not one of a model of 2 classes"),
         "link object": ({"link": object()}, "is a object"),
         "loss": ({"loss": "hinge"}, "the loss is 'hinge', not one of squared"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from quadboost.voters.checking import check_voters
+from quadboost.voters.checking import bins_of_shapes, check_bins, check_voters
 
 # Feature 1 has three levels; 0 and 2 are numbers.
 CATEGORIES = {1: [["a"], ["b"], ["c", "d"]]}
@@ -94,3 +94,38 @@ def test_one_voter_twice_is_found_among_many():
 
 def test_a_model_may_say_that_it_has_very_many_features():
     check(n_features=2**31 - 1)
+
+
+def check_mass(mass, error=()):
+    check_bins(np.array(mass), np.array(error), np.array(KNOWN["feature"]), np.array(KNOWN["kind"]), CATEGORIES)
+
+
+def test_a_shape_function_has_a_bin_for_each_value_and_one_for_missing():
+    assert bins_of_shapes(np.array(KNOWN["feature"]), np.array(KNOWN["kind"]), CATEGORIES).tolist() == [4, 5, 3]
+    assert bins_of_shapes(np.empty(0, np.int32), np.empty(0, np.uint8), {}).tolist() == []
+
+
+def test_masses_are_those_of_all_bins_or_unknown():
+    check_mass([])
+    check_mass([0.0, 1, 0, 0, 0.5, 0.5, 0, 0, 0, 0.0, 0, 1])
+    for wrong, message in (
+        (np.ones(11), "bin_mass has 11 values, but the shape functions have 12 bins"),
+        (np.zeros(12), "adds up to 0.0 for shape function 0"),
+        (np.append(np.ones(11), -1e-9), "bin_mass 11 is -1e-09, less than 0"),
+        (np.append(np.ones(11), np.inf), "bin_mass 11 is inf, not a finite number"),
+        (np.append(np.ones(9), [1e308] * 3), "adds up to inf for shape function 2"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            check_mass(wrong)
+
+
+def test_errors_are_of_all_bins_and_go_with_masses():
+    check_mass(np.ones(12), np.zeros((12, 3)))
+    for mass, error, message in (
+        (np.ones(12), np.ones(11), "bin_error has 11 values, but the shape functions have 12 bins"),
+        (np.ones(12), np.full(12, np.nan), "bin_error 0 is nan, not a finite number"),
+        (np.ones(12), np.append(np.ones(11), -0.5), "bin_error 11 is -0.5, less than 0"),
+        ([], np.ones(12), "there are errors of bins, but no masses"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            check_mass(mass, error)

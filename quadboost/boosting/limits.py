@@ -1,0 +1,162 @@
+"""A penalty that differs between voters: a factor for each, and bounds on its weight.
+
+With a factor f the penalty speaks of f times the weight. It is the penalty of all, on voters divided by their factors.
+Bounds cut the weight off: the objective is the same, over a smaller set. Both keep it convex, and the rounds know one
+rule for all of it: of each voter its ridge, shrink, low and high (penalties.py).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .. import _core
+from .._core import dot
+from .penalties import Penalty
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """What is asked of each voter; an array of all voters, or None: nothing.
+
+    Attributes
+    ----------
+    factor : array of shape (K,) or None
+        Above zero: the penalty is on factor times weight.
+    lower, upper : arrays of shape (K,) or None
+        The least weight, zero or below, and the largest, zero or above.
+    """
+
+    factor: np.ndarray | None = None
+    lower: np.ndarray | None = None
+    upper: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, n_voters: int, *, factor: Any = None, lower: Any = None, upper: Any = None) -> Limits:
+        """Check numbers, or arrays of a number per voter."""
+        given = {"penalty_factor": factor, "lower": lower, "upper": upper}
+        arrays = {name: None if own is None else _per_voter(name, own, n_voters) for name, own in given.items()}
+        factor, lower, upper = arrays.values()
+        if factor is not None and not ((factor > 0) & np.isfinite(factor)).all():
+            raise ValueError(
+                f"penalty_factor={_first(factor, ~((factor > 0) & np.isfinite(factor)))} must be a number above zero; "
+                "a bound of 0 keeps a voter out"
+            )
+        if lower is not None and not (lower <= 0).all():
+            raise ValueError(f"lower={_first(lower, ~(lower <= 0))} must be at most 0: a weight of 0 must be allowed")
+        if upper is not None and not (upper >= 0).all():
+            raise ValueError(f"upper={_first(upper, ~(upper >= 0))} must be at least 0: a weight of 0 must be allowed")
+        return cls(factor, lower, upper)
+
+    def take(self, voters: np.ndarray) -> Limits:
+        """Those of some voters."""
+        return Limits(*(None if own is None else own[voters] for own in (self.factor, self.lower, self.upper)))
+
+    def bounds(self, n_voters: int) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper of every voter."""
+        lower = -np.inf if self.lower is None else self.lower
+        upper = np.inf if self.upper is None else self.upper
+        return np.broadcast_to(np.float64(lower), n_voters), np.broadcast_to(np.float64(upper), n_voters)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is asked of any voter."""
+        return (
+            (self.factor is None or bool((self.factor == 1).all()))
+            and (self.lower is None or bool((self.lower == -np.inf).all()))
+            and (self.upper is None or bool((self.upper == np.inf).all()))
+        )
+
+
+def limited(penalty: Penalty, limits: Limits | None) -> Penalty:
+    """The penalty within limits; the penalty itself where they ask for nothing, which costs nothing."""
+    return penalty if limits is None or limits.is_empty else Limited(penalty, limits)
+
+
+class Limited(Penalty):
+    """A penalty within limits: `ridge`, `shrink`, `low` and `high` are arrays wherever voters differ."""
+
+    def __init__(self, base: Penalty, limits: Limits) -> None:
+        self.base, self.limits = base, limits
+        factor = 1.0 if limits.factor is None else limits.factor
+        lower, upper = limits.lower, limits.upper
+        self._factor = factor
+        self._ridge, self._shrink, cap = base.ridge * factor**2, base.shrink * factor, base.cap / factor
+        self._low = -cap if lower is None else np.maximum(lower, -cap)
+        self._high = cap if upper is None else np.minimum(upper, cap)
+        is_bounded = np.isfinite(self._low) & np.isfinite(self._high)
+        self._has_gap = bool(np.all((self._ridge > 0) | (self._shrink > 0) | is_bounded))
+
+    def __repr__(self) -> str:
+        digest = hashlib.sha256()
+        for own in (self.limits.factor, self.limits.lower, self.limits.upper):
+            digest.update(b"none" if own is None else own.tobytes())
+        return f"{self.base!r} within limits {digest.hexdigest()[:12]}"
+
+    @property
+    def ridge(self) -> Any:
+        return self._ridge
+
+    @property
+    def shrink(self) -> Any:
+        return self._shrink
+
+    @property
+    def low(self) -> Any:
+        return self._low
+
+    @property
+    def high(self) -> Any:
+        return self._high
+
+    @property
+    def differs(self) -> bool:
+        return any(np.ndim(own) > 0 for own in (self.shrink, self.low, self.high))
+
+    def at(self, strength: float) -> Limited:
+        return Limited(self.base.at(strength), self.limits)
+
+    def divided_by(self, curvature: float) -> Limited:
+        return Limited(self.base.divided_by(curvature), self.limits)
+
+    def value(self, weight: np.ndarray) -> float:
+        return self.base.value(weight * self._factor)
+
+    def largest(self, edge: np.ndarray, eta: np.ndarray) -> float:
+        towards = np.clip(edge, np.where(self.low < 0, -np.inf, 0.0), np.where(self.high > 0, np.inf, 0.0))
+        return self.base.largest(towards / self._factor, eta / self._factor**2)
+
+    @property
+    def has_gap(self) -> bool:
+        return self._has_gap
+
+    def gap(self, weight: np.ndarray, edge: np.ndarray, risk: float) -> float:
+        # By Fenchel's duality, with s times the residuals in the place of the dual, for every s where all is finite:
+        # (1 - s)^2 risk + sum_j (penalty(a_j) - 2 s a_j edge_j + sup_x (2 s edge_j x - penalty(x))).
+        if not self.has_gap:
+            return np.nan
+        rule, product = self.rule(len(weight)), dot(weight, edge)
+        steepest = _core.steepest(edge, *rule)
+        best = 1.0 + max(0.0, product) / risk if risk > 0 else 1.0  # where all bounds are zero or infinite
+        gaps = [
+            (1.0 - scale) ** 2 * risk - 2.0 * scale * product + _core.conjugate(edge, scale, *rule)
+            for scale in {1.0 / max(steepest, 1.0), 1.0 / max(steepest, 1.0 / best)}
+        ]
+        return max(0.0, self.value(weight) + min(gaps))
+
+
+def _per_voter(name: str, given: Any, n_voters: int) -> np.ndarray:
+    values = np.asarray(given)
+    if values.dtype.kind not in "buif" or values.ndim > 1 or (values.ndim == 1 and len(values) != n_voters):
+        raise ValueError(
+            f"{name} has shape {values.shape} and type {values.dtype}; give one number, or one for each of the "
+            f"{n_voters} voters"
+        )
+    return np.ascontiguousarray(np.broadcast_to(values.astype(np.float64), n_voters))
+
+
+def _first(values: np.ndarray, is_wrong: np.ndarray) -> float:
+    return float(values[is_wrong][0])

@@ -1,0 +1,115 @@
+"""Constraints on features, as users give them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..common.checks import one_of
+from .schema import FrameSchema, column_number
+
+SIGNS = (-1, 0, 1)
+MOST_THAT_MEET = {"pairwise": 2, "no_interactions": 1}
+
+
+def signs_of(monotonic_cst: Any, schema: FrameSchema, n_outputs: int) -> np.ndarray | None:
+    """In which direction each score may move as a feature rises: +1, -1, or 0 for both; shape (d, n_outputs).
+
+    Parameters
+    ----------
+    monotonic_cst : dict or array-like or None
+        From names or numbers of columns to signs, or a sign for each column. Where there are several scores a sign is
+        for all of them; a list of as many signs has one for each.
+    schema : FrameSchema
+    n_outputs : int
+
+    Returns
+    -------
+    int8 array of shape (d, n_outputs), or None where nothing is constrained
+    """
+    if monotonic_cst is None:
+        return None
+    signs = np.zeros((schema.n_features, n_outputs), dtype=np.int8)
+    for feature, given in _items(monotonic_cst, schema):
+        signs[feature] = _own_signs(given, label(schema, feature), n_outputs)
+        if feature in schema.categories and signs[feature].any():
+            raise ValueError(
+                f"monotonic_cst is for numbers, and {label(schema, feature)} is a category; if its levels have an "
+                "order, give them as numbers, such as frame[name].cat.codes"
+            )
+    return signs if signs.any() else None
+
+
+class Meetings(NamedTuple):
+    """Which features may meet in a rule: those of a group, and no more than so many; None: any."""
+
+    groups: np.ndarray | None = None  # uint8 (n_groups, d)
+    most: int | None = None
+
+
+def meetings_of(interaction_cst: Any, schema: FrameSchema) -> Meetings:
+    """Which features may meet in a rule.
+
+    Parameters
+    ----------
+    interaction_cst : None, "pairwise", "no_interactions", or a list of groups
+        As scikit-learn's HistGradientBoosting has it. A group is a list of names or numbers of columns; features of
+        one group may meet. Columns in no group are one more group.
+    """
+    if interaction_cst is None:
+        return Meetings()
+    if isinstance(interaction_cst, str):
+        return Meetings(most=MOST_THAT_MEET[one_of("interaction_cst", interaction_cst, list(MOST_THAT_MEET))])
+    if isinstance(interaction_cst, Mapping) or not isinstance(interaction_cst, Iterable):
+        raise ValueError(
+            f"interaction_cst={interaction_cst!r} must be 'pairwise', 'no_interactions' or a list of groups of columns"
+        )
+    rows = []
+    for group in interaction_cst:
+        if isinstance(group, str) or not isinstance(group, Iterable):
+            raise ValueError(
+                f"interaction_cst has {group!r}, which is no group; give a list of columns, such as [0, 1]"
+            )
+        row = np.zeros(schema.n_features, dtype=np.uint8)
+        for item in group:
+            row[column_number(item, schema.feature_names, schema.n_features, "interaction_cst")] = 1
+        rows.append(row)
+    rest = np.all(np.array(rows).reshape(len(rows), schema.n_features) == 0, axis=0).astype(np.uint8)
+    return Meetings(np.array([*rows, rest] if rest.any() else rows))
+
+
+def label(schema: FrameSchema, feature: int) -> str:
+    """A column, for an error."""
+    return f"column {feature if schema.feature_names is None else schema.feature_names[feature]!r}"
+
+
+def _items(given: Any, schema: FrameSchema) -> list[tuple[int, Any]]:
+    """Columns and what was given for them."""
+    if isinstance(given, Mapping):
+        items = [
+            (column_number(key, schema.feature_names, schema.n_features, "monotonic_cst"), value)
+            for key, value in given.items()
+        ]
+        if len({feature for feature, _ in items}) < len(items):
+            raise ValueError(f"monotonic_cst={given!r} has a column by its name and by its number; give it once")
+        return items
+    if isinstance(given, str) or not hasattr(given, "__len__"):
+        raise ValueError(
+            f"monotonic_cst={given!r} must be a dict from columns to -1, 0 or 1, or a list with one of these per column"
+        )
+    if len(given) != schema.n_features:
+        raise ValueError(f"monotonic_cst has {len(given)} signs, but X has {schema.n_features} columns; give one each")
+    return list(enumerate(given))
+
+
+def _own_signs(given: Any, column: str, n_outputs: int) -> np.ndarray:
+    values = np.asarray(given)
+    if values.shape not in ((), (n_outputs,)):
+        raise ValueError(
+            f"monotonic_cst of {column} has shape {values.shape}; give one sign, or one for each of {n_outputs} scores"
+        )
+    if values.dtype.kind not in "iuf" or not np.isin(values, SIGNS).all():
+        raise ValueError(f"monotonic_cst of {column} is {given!r}; it may be -1 (falling), 0 (free) or 1 (rising)")
+    return values

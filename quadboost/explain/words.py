@@ -1,0 +1,53 @@
+"""Features, values and reasons as text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..model.ensemble import Ensemble
+
+MOST_VALUES = 3  # of a level that are listed
+MOST_LETTERS = 60  # of a name or a value in a sentence
+
+
+def feature_name(ensemble: Ensemble, feature: int) -> str:
+    return f"feature {feature}" if ensemble.feature_names is None else ensemble.feature_names[feature]
+
+
+def feature_number(ensemble: Ensemble, feature: int | str) -> int:
+    """The number of a feature that is given by number or name."""
+    names = ensemble.feature_names
+    if isinstance(feature, str):
+        if names is None or feature not in names:
+            known = "these features have no names" if names is None else f"the features are {list(names)!r:.300}"
+            raise ValueError(f"feature={feature!r:.60} is not known; {known}")
+        return names.index(feature)
+    if not 0 <= feature < ensemble.n_features:
+        raise ValueError(f"feature={feature!r} must be a number from 0 to {ensemble.n_features - 1}, or a name")
+    return int(feature)
+
+
+def number_text(value: float) -> str:
+    """A number as people write it: whole ones whole, others with six digits."""
+    return f"{value:.0f}" if value == round(value) and abs(value) < 1e15 else f"{value:.6g}"
+
+
+def level_text(level: list[Any]) -> str:
+    """The values that a level stands for."""
+    shown = ", ".join(str(value) for value in level[:MOST_VALUES])
+    more = len(level) - MOST_VALUES
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def value_text(ensemble: Ensemble, feature: int, value: float) -> str:
+    """A value of the matrix that `Ensemble.matrix_of` returns."""
+    if value != value:
+        return "missing"
+    levels = ensemble.categories.get(feature)
+    if levels is None:
+        return number_text(value)
+    return level_text(levels[int(value)]) if 0 <= value < len(levels) else "a level never seen"
+
+
+def shortened(text: str, most: int = MOST_LETTERS) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"

@@ -1,0 +1,218 @@
+"""A model as plain JavaScript, for node and for a script in a web page."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import numpy as np
+
+from .additive import Additive, Steps, Term, additive
+
+MOST = 2**53  # integers beyond it are not all numbers of JavaScript
+# The whole of the arithmetic. Doubles are added in the order of the terms; every engine gives the same bits.
+PROGRAM = r"""// A QuadBoost model. NAME has
+//   features                   names of the features, in order
+//   classes                    labels, or null for a regression
+//   score(row)                 the scores, an array: the log-odds, or one number for each class or target
+//   contributions(row)         [{name, values}]: what each term adds to the scores; the rest is NAME.intercept
+//   probabilities(row)         of each class, an array; null for a regression
+//   predict(row)               the label, or the target (an array of several)
+//   selfTest()                 how many example rows have other scores than they should: 0
+// A row is an object by names of features, or an array in their order. Missing values are null, undefined or NaN.
+var NAME = (function () {
+  "use strict";
+  const model = MODEL;
+  const levels = model.levels.map((pairs) => pairs && new Map(pairs));
+
+  function numberOf(feature, row) {
+    const name = model.features[feature];
+    let value;
+    if (Array.isArray(row)) {
+      if (row.length !== model.features.length) {
+        throw new Error("the row has " + row.length + " values, the model " + model.features.length + " features");
+      }
+      value = row[feature];
+    } else {
+      if (!(Object.prototype.hasOwnProperty.call(row, name))) {
+        throw new Error("the row has no " + JSON.stringify(name) + "; give null where it is missing");
+      }
+      value = row[name];
+    }
+    if (value === null || value === undefined || Number.isNaN(value)) return NaN;
+    if (typeof value === "boolean" || typeof value === "bigint") value = Number(value);
+    if (levels[feature]) {
+      const level = levels[feature].get(value);
+      return level === undefined ? -1 : level;
+    }
+    if (typeof value !== "number") {
+      throw new Error(JSON.stringify(name) + " is " + JSON.stringify(value) + ", not a number");
+    }
+    return value;
+  }
+
+  // Which of a term's values is the row's. Without thresholds of nodes: the cuts are below the value.
+  function placeOf(term, numbers) {
+    if (term.cuts) {
+      const x = numbers[term.feature];
+      if (x !== x) return term.cuts.length + 1;
+      let low = 0, high = term.cuts.length;
+      while (low < high) {
+        const middle = (low + high) >> 1;
+        if (x > term.cuts[middle]) low = middle + 1;
+        else high = middle;
+      }
+      return low;
+    }
+    let node = 0;
+    while (term.features[node] >= 0) {
+      const x = numbers[term.features[node]], threshold = term.thresholds[node];
+      const right = x !== x ? term.missingRight[node] : term.isLevel[node] ? x === threshold : x > threshold;
+      node = right ? term.right[node] : node + 1;
+    }
+    return node;
+  }
+
+  function valuesOf(row) {
+    const numbers = model.features.map((_, feature) => numberOf(feature, row));
+    return model.terms.map((term) => term.values[placeOf(term, numbers)]);
+  }
+
+  function score(row) {
+    const scores = model.intercept.slice();
+    for (const values of valuesOf(row)) {
+      for (let k = 0; k < scores.length; k++) scores[k] += values[k];
+    }
+    return scores;
+  }
+
+  function contributions(row) {
+    return valuesOf(row).map((values, t) => ({ name: model.terms[t].name, values: values.slice() }));
+  }
+
+  // A multiple of 2^-44, which the last bit of 256 is: as in Python.
+  function rounded(score) {
+    const distance = Math.abs(score);
+    return distance < 256 ? Math.sign(score) * (distance + 256 - 256) : score;
+  }
+
+  function exp(score) {
+    return Math.exp(Math.min(Math.max(score, -708), 708));
+  }
+
+  // The first of the largest.
+  function labelOf(scores) {
+    if (scores.length === 1) return scores[0] > 0 ? 1 : 0;
+    return scores.indexOf(scores.reduce((most, one) => Math.max(most, one)));
+  }
+
+  function probabilitiesOf(scores) {
+    if (model.link === "logit") {
+      const odds = exp(-rounded(Math.abs(scores[0])));
+      const less = odds / (1 + odds);
+      return scores[0] > 0 ? [less, 1 - less] : [1 - less, less];
+    }
+    if (scores.length === 1) {
+      const second = Math.min(Math.max((1 + scores[0]) / 2, 0), 1);
+      return [1 - second, second];
+    }
+    const near = scores.map(rounded);
+    const most = near.reduce((a, b) => Math.max(a, b));
+    const shares = model.link === "softmax" ? near.map((one) => exp(one - most)) : scores.map((one) => Math.max(1 + one, 0));
+    const total = shares.reduce((a, b) => a + b);
+    const label = labelOf(scores);
+    return shares.map((share, k) => (total > 0 ? share / total : k === label ? 1 : 0));
+  }
+
+  function probabilities(row) {
+    return model.classes && probabilitiesOf(score(row));
+  }
+
+  function predict(row) {
+    const scores = score(row);
+    if (model.classes) return model.classes[labelOf(scores)];
+    const targets = model.link === "log" ? scores.map((one) => exp(rounded(one))) : scores;
+    return model.several ? targets : targets[0];
+  }
+
+  function hexadecimal(value) {
+    const view = new DataView(new ArrayBuffer(8));
+    view.setFloat64(0, value);
+    return view.getBigUint64(0).toString(16).padStart(16, "0");
+  }
+
+  function selfTest() {
+    return model.examples.filter((one) => score(one.row).map(hexadecimal).join() !== one.scores.join()).length;
+  }
+
+  return {
+    features: model.features,
+    classes: model.classes,
+    link: model.link,
+    intercept: model.intercept,
+    levels: model.levels.map((pairs) => pairs && pairs.map((pair) => pair[0])),
+    score: score,
+    contributions: contributions,
+    probabilities: probabilities,
+    predict: predict,
+    selfTest: selfTest,
+  };
+})();
+if (typeof module !== "undefined" && module.exports) module.exports = NAME;
+"""
+
+
+def to_javascript(model: Any, *, name: str = "quadboostModel") -> str:
+    """Write a model as JavaScript that needs nothing else.
+
+    Parameters
+    ----------
+    model : Ensemble, or a fitted estimator
+    name : str
+        Of the one variable that a page gets. In node it is what `require` returns.
+
+    Returns
+    -------
+    str
+        ASCII alone, and without `</` or `<!`, so that it can stand between the tags of a script.
+    """
+    if not re.fullmatch(r"[A-Za-z_$][A-Za-z0-9_$]*", name):
+        raise ValueError(f"the name is {name!r}, which JavaScript cannot have; use letters and digits")
+    data = json.dumps(_model(additive(model)), allow_nan=False).replace("<", "\\u003c")
+    return re.sub(r"\bNAME\b|\bMODEL\b", lambda found: {"NAME": name, "MODEL": data}[found[0]], PROGRAM)
+
+
+def _model(model: Additive) -> dict[str, Any]:
+    examples = model.examples
+    for label in model.classes:
+        if isinstance(label, int) and abs(label) > MOST:
+            raise ValueError(f"the label {label} is an integer beyond the numbers of JavaScript; make it text")
+    bits = [[f"{word:016x}" for word in row] for row in examples.scores.view(np.uint64).tolist()]
+    return {
+        "features": model.names,
+        "classes": model.classes or None,
+        "link": model.link,
+        "several": model.ensemble.weight.ndim == 2,
+        "levels": [
+            list(model.levels[feature].items()) if feature in model.levels else None for feature in range(len(model.names))
+        ],
+        "intercept": model.intercept.tolist(),
+        "terms": [_term(term) for term in model.terms],
+        "examples": [{"row": row, "scores": own} for row, own in zip(examples.rows, bits, strict=True)],
+    }
+
+
+def _term(term: Term) -> dict[str, Any]:
+    if isinstance(term, Steps):
+        values = [*term.values.tolist(), term.missing.tolist()]
+        return {"name": term.name, "feature": term.feature, "cuts": term.cuts.tolist(), "values": values}
+    return {
+        "name": term.name,
+        "features": term.feature.tolist(),
+        "thresholds": term.threshold.tolist(),
+        "isLevel": term.is_level.tolist(),
+        "right": term.right.tolist(),
+        "missingRight": term.missing_right.tolist(),
+        "values": term.values.tolist(),
+    }

@@ -1,0 +1,372 @@
+"""A model as ONNX: one TreeEnsemble of doubles for each term, and a chain of additions, which has the same bits.
+
+Needs onnx; running what was written needs onnxruntime alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._version import __version__
+from ..common.checks import one_of
+from ..data.schema import MIXED, TEXT
+from .additive import Additive, Steps, Term, Tree, additive
+
+if TYPE_CHECKING:
+    from onnx import ModelProto, NodeProto, TensorProto
+
+ML = "ai.onnx.ml"
+OPSETS = {"": 21, ML: 5}  # the first with a TreeEnsemble of doubles
+IR_VERSION = 10
+UP_TO, EQUAL = 0, 4  # modes of nodes: true where the value is at most the threshold, or equals it
+TESTS = "quadboost_self_test"  # the key of the examples in the metadata
+NEEDS_ONNX = "exporting to ONNX needs onnx, which is not installed; pip install 'quadboost[onnx]'"
+
+
+def to_onnx(
+    model: Any,
+    X: Any = None,
+    *,
+    dtype: str = "float64",
+    contributions: bool = False,
+    missing_text: str = "",
+) -> ModelProto:
+    """Write a model as ONNX.
+
+    Parameters
+    ----------
+    model : Ensemble, fitted estimator, or a fitted scikit-learn pipeline that ends in one
+    X : table of one row or more, optional
+        For a pipeline, what it takes; skl2onnx reads the types of its inputs from it.
+    dtype : {"float64", "float32"}
+        Of inputs and scores. float64 has the bits of `decision_function`. float32 takes the same steps for any float32
+        values, but rounds what they are worth.
+    contributions : bool
+        Also return what each term adds to the score.
+    missing_text : str
+        What stands for a missing text, which ONNX has not. It must be no level.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Its input is a matrix X, NaN where missing; or, if features hold text, a column of shape (m, 1) for each feature, by
+        name. Its outputs are scores, and label and probabilities, or prediction.
+    """
+    if hasattr(model, "steps"):
+        from .pipelines import pipeline_to_onnx
+
+        return pipeline_to_onnx(model, X)
+    one_of("dtype", dtype, ("float64", "float32"))
+    form = additive(model)
+    helper = _import_onnx()
+    graph = Graph(np.dtype(dtype), missing_text)
+    inputs, columns = _inputs(form, graph)
+    outputs = [
+        graph.as_output(name, value, _shape(form, name))
+        for name, value in graph.outputs_of(form, columns, contributions).items()
+    ]
+    built = helper.make_graph(graph.nodes, "quadboost", inputs, outputs, graph.initializers)
+    opsets = [helper.make_opsetid(domain, version) for domain, version in OPSETS.items()]
+    made = helper.make_model(
+        built, opset_imports=opsets, ir_version=IR_VERSION, producer_name="quadboost", producer_version=__version__
+    )
+    helper.set_model_props(made, {TESTS: json.dumps(_examples(form, graph))})
+    return made
+
+
+def self_test(model: str | os.PathLike[str] | bytes | ModelProto) -> int:
+    """Run a model's own examples by onnxruntime, and return how many of their scores differ.
+
+    Those of a float32 model may differ as much as its rounding explains.
+    """
+    from onnxruntime import InferenceSession
+
+    source = model if isinstance(model, bytes) else os.fspath(model) if isinstance(model, str | os.PathLike) else None
+    session = InferenceSession(model.SerializeToString() if source is None else source)  # type: ignore[union-attr]
+    tests = json.loads(session.get_modelmeta().custom_metadata_map[TESTS])
+    found = session.run(["scores"], session_input(session, tests["rows"], tests["missing_text"]))[0]
+    expected = np.array([[float.fromhex(score) for score in row] for row in tests["scores"]])
+    differs = np.abs(found.reshape(expected.shape).astype(np.float64) - expected) > tests["tolerance"]
+    return int(differs.any(axis=1).sum())
+
+
+def session_input(session: Any, rows: Sequence[Sequence[Any]], missing_text: str = "") -> dict[str, np.ndarray]:
+    """Rows of plain values, None where missing, as a session of onnxruntime takes them."""
+    types = {"tensor(string)": object, "tensor(double)": np.float64, "tensor(float)": np.float32}
+    inputs = session.get_inputs()
+    if len(inputs) == 1 and inputs[0].type != "tensor(string)":
+        return {inputs[0].name: np.array(rows, dtype=types[inputs[0].type])}
+    feed = {}
+    for place, one in enumerate(inputs):
+        missing = missing_text if one.type == "tensor(string)" else np.nan
+        column = [[missing if row[place] is None else row[place]] for row in rows]
+        feed[one.name] = np.array(column, dtype=types[one.type])
+    return feed
+
+
+def _import_onnx() -> Any:
+    try:
+        from onnx import helper
+    except ImportError:
+        raise ImportError(NEEDS_ONNX) from None
+    return helper
+
+
+def _has_text(model: Additive) -> bool:
+    return any(holds in (TEXT, MIXED) for holds in model.holds)
+
+
+def _inputs(model: Additive, graph: Graph) -> tuple[list[Any], list[str]]:
+    """The inputs, and the names of the columns, or of the one matrix."""
+    helper = graph.helper
+    if not _has_text(model):
+        return [helper.make_tensor_value_info("X", graph.element, [None, len(model.names)])], ["X"]
+    elements = [graph.string if holds in (TEXT, MIXED) else graph.element for holds in model.holds]
+    inputs = [
+        helper.make_tensor_value_info(name, element, [None, 1])
+        for name, element in zip(model.names, elements, strict=True)
+    ]
+    return inputs, list(model.names)
+
+
+def _shape(model: Additive, output: str) -> list[int | None]:
+    several = [] if model.ensemble.weight.ndim == 1 else [model.n_outputs]
+    shapes = {"label": [], "probabilities": [len(model.classes)], "contributions": [len(model.terms) or 1, *several]}
+    return [None, *shapes.get(output, several)]
+
+
+def _examples(model: Additive, graph: Graph) -> dict[str, Any]:
+    """The examples as far as the type can hold them, their scores, and by how much they may differ."""
+    rows: list[list[Any]] = [
+        [float(graph.dtype.type(v)) if isinstance(v, float | bool) else v for v in row] for row in model.examples.rows
+    ]
+    size = np.abs(model.intercept) + sum(np.abs(term.as_tree().values).max(axis=0) for term in model.terms)
+    rounding = 0.0 if graph.dtype == np.float64 else float(np.max(size)) * (len(model.terms) + 2) * 2.0**-24
+    words = model.scored(rows).hexadecimal()
+    return {"rows": rows, "scores": words, "tolerance": rounding, "missing_text": graph.missing_text}
+
+
+class Graph:
+    """Nodes and constants of a graph, as they are added. Names that it makes begin with a prefix."""
+
+    def __init__(self, dtype: np.dtype[Any], missing_text: str = "", prefix: str = "quadboost/") -> None:
+        from onnx import TensorProto
+
+        self.helper = _import_onnx()
+        self.dtype, self.missing_text, self.prefix = dtype, missing_text, prefix
+        self.element, self.string = self.helper.np_dtype_to_tensor_dtype(dtype), TensorProto.STRING
+        self.nodes: list[NodeProto] = []
+        self.initializers: list[TensorProto] = []
+
+    def add(self, op: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
+        """Add a node; return the name of its output."""
+        output = f"{self.prefix}{len(self.nodes)}"
+        self.nodes.append(self.helper.make_node(op, list(inputs), [output], output, domain=domain, **attributes))
+        return output
+
+    def constant(self, values: Any) -> str:
+        """A constant; floats are of the graph's type."""
+        array = np.asarray(values)
+        tensor = self.tensor(array.astype(self.dtype) if array.dtype.kind == "f" else array, len(self.initializers))
+        self.initializers.append(tensor)
+        return tensor.name
+
+    def tensor(self, array: np.ndarray, number: int = 0) -> Any:
+        name = f"{self.prefix}constant {number}"
+        if array.dtype.kind in "UO":
+            return self.helper.make_tensor(name, self.string, array.shape, [str(v).encode() for v in array.ravel()])
+        element = self.helper.np_dtype_to_tensor_dtype(array.dtype)
+        return self.helper.make_tensor(name, element, array.shape, array.ravel().tolist())
+
+    def as_output(self, name: str, value: str, shape: list[int | None]) -> Any:
+        """Give a value a name of its own."""
+        self.nodes.append(self.helper.make_node("Identity", [value], [name], f"{self.prefix}output {name}"))
+        element = self.label_element if name == "label" else self.element
+        return self.helper.make_tensor_value_info(name, element, shape)
+
+    # ---- from columns to outputs
+
+    def outputs_of(self, model: Additive, columns: list[str], contributions: bool = False) -> dict[str, str]:
+        """What the model makes of columns of shape (m, 1), or of one matrix; output -> where it is."""
+        if self.missing_text in {value for levels in model.levels.values() for value in levels}:
+            raise ValueError(f"missing_text={self.missing_text!r} is a level; give text that is none for missing values")
+        terms = [self._term(term, self._numbers(model, columns)) for term in self._terms(model)]
+        scores = self.constant(model.intercept[None, :])
+        for term in terms:
+            scores = self.add("Add", scores, term)
+        outputs = {"scores": self._flat(scores) if model.ensemble.weight.ndim == 1 else scores}
+        if model.classes:
+            label = self._label(model, scores)
+            outputs["label"] = self.add("Gather", self._classes(model.classes), self._flat(label), axis=0)
+            outputs["probabilities"] = self._probabilities(model, scores, label)
+        else:
+            predictions = scores if model.link == "identity" else self._exp(self._rounded(scores))
+            outputs["prediction"] = self._flat(predictions) if model.ensemble.weight.ndim == 1 else predictions
+        if contributions:
+            outputs["contributions"] = self._stack(model, terms)
+        return outputs
+
+    def _terms(self, model: Additive) -> list[Term]:
+        """At least one, so that there is a score for each row."""
+        nothing = np.zeros((1, model.n_outputs))
+        return model.terms or [Steps("nothing", 0, np.empty(0), nothing, nothing[0])]
+
+    def _numbers(self, model: Additive, columns: list[str]) -> str:
+        """The rows as one matrix of numbers; levels by their number."""
+        if not hasattr(self, "matrix"):
+            self.matrix = columns[0] if not model.levels and len(columns) == 1 else self._encoded(model, columns)
+        return self.matrix
+
+    def _encoded(self, model: Additive, columns: list[str]) -> str:
+        if len(columns) == 1 and len(model.names) > 1:
+            places = range(len(model.names))
+            columns = [self.add("Gather", columns[0], self.constant(np.array([j])), axis=1) for j in places]
+        numbers = [self._encode(model, feature, column) for feature, column in enumerate(columns)]
+        return self.add("Concat", *numbers, axis=1)
+
+    def _encode(self, model: Additive, feature: int, column: str) -> str:
+        """A column of shape (m, 1) as numbers."""
+        if feature not in model.levels:
+            return column
+        levels = model.levels[feature]
+        if model.holds[feature] in (TEXT, MIXED):
+            known = {value: level for value, level in levels.items() if isinstance(value, str)}
+            keys, codes = [*known, self.missing_text], [*known.values(), np.nan]
+            return self.add(
+                "LabelEncoder",
+                column,
+                domain=ML,
+                keys_tensor=self.tensor(np.array(keys, dtype=object)),
+                values_tensor=self.tensor(np.array(codes, dtype=self.dtype)),
+                default_tensor=self.tensor(np.array([-1.0], dtype=self.dtype)),
+            )
+        return self._tree(_levels_as_steps(levels).as_tree(), column, by_place=False)
+
+    def _term(self, term: Term, numbers: str) -> str:
+        """What a term adds, shape (m, n_outputs)."""
+        tree = term.as_tree()
+        values = tree.values[tree.leaves]
+        if values.shape[1] == 1:
+            return self._tree(tree, numbers, by_place=False)
+        place = self.add("Cast", self._flat(self._tree(tree, numbers, by_place=True)), to=self._integer)
+        return self.add("Gather", self.constant(values), place, axis=0)
+
+    def _tree(self, tree: Tree, numbers: str, by_place: bool) -> str:
+        """The value of the leaf that a row falls into, or which of the leaves it is; shape (m, 1)."""
+        is_leaf = tree.feature < 0
+        inner, leaves = np.flatnonzero(~is_leaf), tree.leaves
+        place = np.where(is_leaf, np.cumsum(is_leaf), np.cumsum(~is_leaf)) - 1
+        is_level = tree.is_level[inner]
+        left, right = inner + 1, tree.right[inner]
+        if_true, if_false = np.where(is_level, right, left), np.where(is_level, left, right)
+        missing_true = tree.missing_right[inner] == is_level
+        weights = np.arange(len(leaves)) if by_place else tree.values[leaves, 0]
+        return self.add(
+            "TreeEnsemble",
+            numbers,
+            domain=ML,
+            n_targets=1,
+            tree_roots=[0],
+            nodes_modes=self.tensor(np.where(is_level, EQUAL, UP_TO).astype(np.uint8)),
+            nodes_featureids=tree.feature[inner].tolist(),
+            nodes_splits=self.tensor(_at_most(tree.threshold[inner], self.dtype)),
+            nodes_missing_value_tracks_true=missing_true.astype(int).tolist(),
+            nodes_truenodeids=place[if_true].tolist(),
+            nodes_trueleafs=is_leaf[if_true].astype(int).tolist(),
+            nodes_falsenodeids=place[if_false].tolist(),
+            nodes_falseleafs=is_leaf[if_false].astype(int).tolist(),
+            leaf_targetids=[0] * len(leaves),
+            leaf_weights=self.tensor(weights.astype(self.dtype)),
+        )
+
+    def _stack(self, model: Additive, terms: list[str]) -> str:
+        if model.ensemble.weight.ndim == 1:
+            return self.add("Concat", *terms, axis=1)
+        second = self.constant(np.array([1]))
+        return self.add("Concat", *(self.add("Unsqueeze", term, second) for term in terms), axis=1)
+
+    # ---- labels and probabilities
+
+    @property
+    def _integer(self) -> int:
+        return int(self.helper.np_dtype_to_tensor_dtype(np.dtype(np.int64)))
+
+    def _flat(self, column: str) -> str:
+        return self.add("Squeeze", column, self.constant(np.array([1])))
+
+    def _classes(self, classes: list[Any]) -> str:
+        array = np.array(classes, dtype=object if isinstance(classes[0], str) else None)
+        text = array.dtype.kind == "O"
+        self.label_element = self.string if text else self.helper.np_dtype_to_tensor_dtype(array.dtype)
+        tensor = self.tensor(array, len(self.initializers))  # as it is: a label is not rounded
+        self.initializers.append(tensor)
+        return str(tensor.name)
+
+    def _label(self, model: Additive, scores: str) -> str:
+        """The place of the label, shape (m, 1)."""
+        if model.n_outputs == 1:
+            return self.add("Cast", self.add("Greater", scores, self.constant(0.0)), to=self._integer)
+        return self.add("ArgMax", scores, axis=1, keepdims=1)
+
+    def _probabilities(self, model: Additive, scores: str, label: str) -> str:
+        one, zero = self.constant(1.0), self.constant(0.0)
+        if model.n_outputs == 1:
+            first, second = self._two_classes(model.link, scores, one, zero)
+            return self.add("Concat", first, second, axis=1)
+        if model.link == "softmax":
+            near = self._rounded(scores)
+            most = self.add("GatherElements", near, label, axis=1)
+            shares = self._exp(self.add("Sub", near, most))
+        else:
+            shares = self.add("Max", self.add("Add", scores, one), zero)
+            places = self.constant(np.arange(model.n_outputs)[None, :])
+            certain = self.add("Cast", self.add("Equal", label, places), to=self.element)
+            hopeless = self.add("Not", self.add("Greater", self._total(shares), zero))
+            shares = self.add("Where", hopeless, certain, shares)
+        return self.add("Div", shares, self._total(shares))
+
+    def _two_classes(self, link: str, scores: str, one: str, zero: str) -> tuple[str, str]:
+        if link == "logit":
+            distance = self._rounded(self.add("Abs", scores))
+            odds = self._exp(self.add("Neg", distance))
+            less = self.add("Div", odds, self.add("Add", one, odds))
+            more, is_second = self.add("Sub", one, less), self.add("Greater", scores, zero)
+            return self.add("Where", is_second, less, more), self.add("Where", is_second, more, less)
+        half = self.add("Div", self.add("Add", one, scores), self.constant(2.0))
+        second = self.add("Min", self.add("Max", half, zero), one)
+        return self.add("Sub", one, second), second
+
+    def _total(self, shares: str) -> str:
+        return self.add("ReduceSum", shares, self.constant(np.array([1])), keepdims=1)
+
+    def _rounded(self, scores: str) -> str:
+        """Multiples of 2^-44, which the last bit of 256 is: as quadboost/model/links.py rounds."""
+        coarse, distance = self.constant(256.0), self.add("Abs", scores)
+        near = self.add("Sub", self.add("Add", distance, coarse), coarse) if self.dtype == np.float64 else distance
+        return self.add(
+            "Where", self.add("Less", distance, coarse), self.add("Mul", self.add("Sign", scores), near), scores
+        )
+
+    def _exp(self, scores: str) -> str:
+        most = 708.0 if self.dtype == np.float64 else 87.0
+        within = self.add("Min", self.add("Max", scores, self.constant(-most)), self.constant(most))
+        return self.add("Exp", within)
+
+
+def _levels_as_steps(levels: dict[str | float, int]) -> Steps:
+    """The level of a number: each value is alone between two cuts; -1 elsewhere."""
+    known = np.array(sorted(levels), dtype=np.float64)
+    cuts = np.unique(np.concatenate([np.nextafter(known, -np.inf), known]))
+    codes = [float(levels.get(cut, -1)) for cut in cuts.tolist()]
+    return Steps("level", 0, cuts, np.array([[*codes, -1.0]]).T, np.array([np.nan]))
+
+
+def _at_most(thresholds: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
+    """The largest numbers of a type that are not above: what is above one of them is above the threshold."""
+    near = thresholds.astype(dtype)
+    return np.where(near > thresholds, np.nextafter(near, dtype.type(-np.inf)), near)

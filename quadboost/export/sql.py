@@ -1,0 +1,365 @@
+"""A model as one SQL query that gives the same bits in DuckDB, PostgreSQL and SQLite.
+
+The query is a nest of sub-selects. Each has the columns of the one inside it and a few more: the features as numbers (x0,
+x1, ...; NULL is missing), the terms if they are asked for (t0, ...), the scores (s0, ...), what the link needs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..data.schema import MIXED, TEXT
+from ..data.tables import listed
+from .additive import BOOLEAN, Additive, Steps, Term, Tree, additive, check_text
+
+AT_A_TIME = 100  # terms that are added in one select: DuckDB and SQLite refuse expressions deeper than 1,000
+TEST = "--test: "  # before each line of the self-test
+HEAD = """-- Scores of a QuadBoost model, for {dialect}. Missing values are NULL or NaN.
+-- The last lines are a self-test, a query that returns the rows whose score differs: none. To run it:
+--   sed -n 's/^{test}//p' THIS_FILE | {program}
+"""
+
+
+def _duckdb_double(value: float) -> str:
+    """Without an exponent it would be a DECIMAL."""
+    return repr(value) if "e" in repr(value) else f"{value!r}e0"
+
+
+def _postgres_double(value: float) -> str:
+    """Any other literal would be a NUMERIC."""
+    return f"'{value!r}'::float8"
+
+
+def _sqlite_double(value: float) -> str:
+    """A quotient of small powers of two: SQLite misreads some decimal numbers in the last bit."""
+    numerator, denominator = abs(value).as_integer_ratio()
+    factor = 1 << 52
+    more = ""
+    while denominator > factor:
+        denominator, more = denominator // factor, f"{more}/{factor}.0"
+    while numerator > 1 << 53:  # a multiple of a large power of two
+        numerator, more = numerator >> 52, f"{more}*{factor}.0"
+    over = "" if denominator == 1 else f"/{denominator}.0"
+    return f"({'-' if value < 0 else ''}{numerator}.0{over}{more})"
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """What differs between databases."""
+
+    name: str
+    program: str
+    double: Callable[[float], str]  # a literal
+    real: str  # the type
+    text: str
+    character: str  # the function from a code point to text
+    least: str
+    greatest: str
+    fence: str  # at the end of a sub-select: its columns are computed once, not wherever they are used
+    not_a_number: str  # a literal; empty where there is none
+    binary: str = ""  # comparison of text by its bytes
+
+
+DIALECTS = {
+    dialect.name: dialect
+    for dialect in (
+        Dialect("duckdb", "duckdb", _duckdb_double, "DOUBLE", "VARCHAR", "chr", "least", "greatest", "", "'nan'::DOUBLE"),
+        Dialect(
+            *("postgres", "psql", _postgres_double, "float8", "text", "chr", "least", "greatest"),
+            *("OFFSET 0", "'NaN'::float8"),
+        ),
+        Dialect(
+            *("sqlite", "sqlite3", _sqlite_double, "REAL", "TEXT", "char", "min", "max"),
+            *("LIMIT -1 OFFSET 0", "", " COLLATE BINARY"),
+        ),
+    )
+}
+
+
+def to_sql(
+    model: Any,
+    table: str | Sequence[str],
+    dialect: str = "duckdb",
+    *,
+    keep: Sequence[str] = (),
+    contributions: bool = False,
+) -> str:
+    """Write a model as a query over a table.
+
+    Parameters
+    ----------
+    model : Ensemble, or a fitted estimator
+    table : str, or a sequence of str such as (schema, table)
+    dialect : {"duckdb", "postgres", "sqlite"}
+    keep : sequence of str
+        Columns of the table that are returned as they are, before the others.
+    contributions : bool
+        Also return what each term adds to the score.
+
+    Returns
+    -------
+    str
+        A SELECT, without a semicolon, and its self-test in comments; `self_test` takes that out. Its columns are those of
+        keep, then score (of several outputs one each), prediction, and of a classification the probabilities.
+    """
+    if dialect not in DIALECTS:
+        raise ValueError(f"the dialect is {dialect!r}, not one of {', '.join(DIALECTS)}")
+    writer = _Writer(additive(model), DIALECTS[dialect], contributions)
+    query = writer.query([table] if isinstance(table, str) else list(table), list(keep))
+    test = "\n".join(TEST + line for line in writer.test().split("\n"))
+    head = HEAD.format(dialect=dialect, test=TEST, program=DIALECTS[dialect].program)
+    return f"{head}{query}\n{test}\n"
+
+
+def self_test(text: str) -> str:
+    """The query in what `to_sql` wrote that returns the example rows whose score differs."""
+    return "\n".join(line.removeprefix(TEST) for line in text.split("\n") if line.startswith(TEST))
+
+
+def _identifier(name: str) -> str:
+    check_text([name], "SQL")
+    return '"' + name.replace('"', '""') + '"'
+
+
+class _Writer:
+    def __init__(self, model: Additive, dialect: Dialect, contributions: bool) -> None:
+        self.model, self.dialect, self.contributions = model, dialect, contributions
+        for feature in model.used:
+            check_text(model.levels.get(feature, ()), "SQL")
+        check_text(model.classes, "SQL")
+
+    # ---- the two queries
+
+    def query(self, table: list[str], keep: list[str]) -> str:
+        results = self._results()
+        if twice := [name for name in keep if name in results or keep.count(name) > 1]:
+            raise ValueError(f"keep has {listed(twice)}, which the query returns already")
+        columns = {feature: f"t.{_identifier(self.model.names[feature])}" for feature in self.model.used}
+        kept = {f"k{i}": f"t.{_identifier(name)}" for i, name in enumerate(keep)}
+        source = f"{'.'.join(map(_identifier, table))} AS t"
+        results = {name: f"k{i}" for i, name in enumerate(keep)} | results
+        return _select(self._linked(self._scored(source, columns, kept)), results)
+
+    def test(self) -> str:
+        """Names of the user are not in it: they could break out of a comment."""
+        examples, used = self.model.examples, self.model.used
+        rows = []
+        for number, (row, scores, words) in enumerate(
+            zip(examples.rows, examples.scores.tolist(), examples.hexadecimal(), strict=True)
+        ):
+            cells = {"number": str(number)}
+            cells |= {f"e{k}": self.dialect.double(score) for k, score in enumerate(scores)}
+            cells |= {"hexadecimal": self.literal(" ".join(words))}
+            cells |= {f"c{feature}": self._cell(feature, row[feature]) for feature in used}
+            rows.append(f"SELECT {_listed(cells)}")
+        kept = {name: f"t.{name}" for name in ("number", "hexadecimal", *(f"e{k}" for k in range(self.model.n_outputs)))}
+        columns = {feature: f"t.c{feature}" for feature in used}
+        scored = self._scored(f"({' UNION ALL '.join(rows)}) AS t", columns, kept)
+        outputs = range(self.model.n_outputs)
+        wrong = " OR ".join(f"s{k} IS NULL OR s{k} <> e{k}" for k in outputs)
+        found = ", ".join(f"e{k} AS expected_{k}, s{k} AS found_{k}" for k in outputs)
+        return f"SELECT number, hexadecimal, {found} FROM (\n{scored}\n) AS q WHERE {wrong}"
+
+    def _cell(self, feature: int, value: Any) -> str:
+        holds = self.model.holds[feature]
+        if holds == BOOLEAN:
+            return f"CAST({'NULL' if value is None else str(value).upper()} AS BOOLEAN)"
+        if holds in (TEXT, MIXED):
+            return f"CAST({'NULL' if value is None else self.literal(value)} AS {self.dialect.text})"
+        return f"CAST(NULL AS {self.dialect.real})" if value is None else self.dialect.double(value)
+
+    # ---- scores
+
+    def _scored(self, source: str, columns: Mapping[int, str], kept: Mapping[str, str]) -> str:
+        """The selects up to the scores."""
+        model, outputs = self.model, range(self.model.n_outputs)
+        numbers = {f"x{feature}": self._number(feature, column) for feature, column in columns.items()}
+        text = f"SELECT {_listed({**kept, **numbers}) or '1 AS nothing'} FROM {source}"
+        sums = [self.dialect.double(b) for b in model.intercept.tolist()]
+        for first in range(0, len(model.terms), AT_A_TIME):
+            terms = {first + i: self._term(term) for i, term in enumerate(model.terms[first : first + AT_A_TIME])}
+            if self.contributions:
+                text = self._layer(text, {f"t{t}_{k}": term[k] for t, term in terms.items() for k in outputs})
+                terms = {t: [f"t{t}_{k}" for k in outputs] for t in terms}
+            parts = {f"sum{first}_{k}": " + ".join([sums[k], *(term[k] for term in terms.values())]) for k in outputs}
+            text, sums = self._layer(text, parts), list(parts)
+        return self._layer(text, {f"s{k}": sums[k] for k in outputs})
+
+    def _layer(self, text: str, columns: Mapping[str, str]) -> str:
+        """A select of all columns of another one, and more."""
+        return f"SELECT q.*, {_listed(columns)} FROM (\n{text}\n{self.dialect.fence}) AS q"
+
+    def _number(self, feature: int, column: str) -> str:
+        """A feature as a number; NULL is missing."""
+        holds, levels = self.model.holds[feature], self.model.levels.get(feature)
+        if holds in (TEXT, MIXED):
+            return self._level(feature, column)
+        real = self.dialect.real
+        number = f"CAST({f'CAST({column} AS INTEGER)' if holds == BOOLEAN else column} AS {real})"
+        if self.dialect.not_a_number:
+            number = f"NULLIF({number}, {self.dialect.not_a_number})"
+        elif levels is None:  # SQLite would make 0 of any text
+            number = f"CASE WHEN typeof({column}) IN ('integer', 'real') THEN {number} END"
+        if levels is None:
+            return number
+        known = " ".join(f"WHEN {self.dialect.double(float(value))} THEN {level}" for value, level in levels.items())
+        return f"CASE WHEN {number} IS NULL THEN NULL ELSE CASE {number} {known} ELSE -1 END END"
+
+    def _level(self, feature: int, column: str) -> str:
+        """The number of a level of text. Only SQLite can have numbers beside text in a column."""
+        of_text = {value: level for value, level in self.model.levels[feature].items() if isinstance(value, str)}
+        text = f"CAST({column} AS {self.dialect.text}){self.dialect.binary}"
+        known = " ".join(f"WHEN {self.literal(value)} THEN {level}" for value, level in of_text.items())
+        level = f"CASE {text} {known} ELSE -1 END" if known else "-1"
+        if self.model.holds[feature] == MIXED and self.dialect.name == "sqlite":
+            numbers = {v: level for v, level in self.model.levels[feature].items() if not isinstance(v, str)}
+            known = " ".join(f"WHEN {self.dialect.double(float(v))} THEN {level}" for v, level in numbers.items())
+            number = f"CASE CAST({column} AS REAL) {known} ELSE -1 END"
+            level = f"CASE WHEN typeof({column}) IN ('integer', 'real') THEN {number} ELSE {level} END"
+        return f"CASE WHEN {column} IS NULL THEN NULL ELSE {level} END"
+
+    def _term(self, term: Term) -> list[str]:
+        """What a term adds to each score."""
+        outputs = range(self.model.n_outputs)
+        if self.dialect.name == "postgres" and isinstance(term, Steps):
+            return [self._by_bucket(term, k) for k in outputs]
+        return [self._by_questions(term.as_tree(), k) for k in outputs]
+
+    def _by_bucket(self, steps: Steps, output: int) -> str:
+        """PostgreSQL finds a place in an array faster than it asks questions. Its buckets begin at a value, ours after it."""
+        values = ",".join(map(repr, steps.values[:, output].tolist()))
+        cuts = ",".join(map(repr, np.nextafter(steps.cuts, np.inf).tolist()))
+        bucket = f"width_bucket(x{steps.feature}, '{{{cuts}}}'::float8[])" if cuts else f"0 * x{steps.feature}::integer"
+        missing = self.dialect.double(float(steps.missing[output]))
+        return f"COALESCE(('{{{values}}}'::float8[])[1 + {bucket}], {missing})"
+
+    def _by_questions(self, tree: Tree, output: int) -> str:
+        text = [""] * len(tree.feature)
+        for node in range(len(text) - 1, -1, -1):  # children come after their parents
+            if tree.feature[node] < 0:
+                text[node] = self.dialect.double(float(tree.values[node, output]))
+                continue
+            right = int(tree.right[node])
+            text[node] = f"CASE WHEN {self._goes_right(tree, node)} THEN {text[right]} ELSE {text[node + 1]} END"
+            text[right] = text[node + 1] = ""
+        return text[0]
+
+    def _goes_right(self, tree: Tree, node: int) -> str:
+        column, threshold = f"x{tree.feature[node]}", float(tree.threshold[node])
+        if math.isinf(threshold):
+            return f"{column} IS NULL"
+        question = f"{column} {'=' if tree.is_level[node] else '>'} {self.dialect.double(threshold)}"
+        return f"{question} OR {column} IS NULL" if tree.missing_right[node] else question
+
+    # ---- predictions
+
+    def _linked(self, text: str) -> str:
+        """What the link needs, besides the scores."""
+        outputs, d = range(self.model.n_outputs), self.dialect
+        if self.model.link == "identity":
+            return text
+        if self.model.link == "log":
+            return self._layer(text, {f"p{k}": self._exp(self._rounded(f"s{k}")) for k in outputs})
+        if len(self.model.classes) == 2 and len(outputs) == 1:
+            return self._two_classes(text)
+        if self.model.link == "softmax":
+            text = self._layer(text, {f"r{k}": self._rounded(f"s{k}") for k in outputs})
+            text = self._layer(text, {"largest": self._largest("r")})
+            text = self._layer(text, {f"p{k}": self._exp(f"r{k} - largest") for k in outputs})
+        else:
+            share = {f"p{k}": f"{d.greatest}({d.double(1.0)} + s{k}, {d.double(0.0)})" for k in outputs}
+            text = self._layer(text, share)
+        text = self._layer(text, {"best": self._largest("s"), "total": _sum([f"p{k}" for k in outputs])})
+        cases = " ".join(f"WHEN s{k} THEN {k}" for k in outputs)
+        return self._layer(text, {"label": f"CASE best {cases} END"})
+
+    def _two_classes(self, text: str) -> str:
+        d = self.dialect
+        one = d.double(1.0)
+        if self.model.link == "logit":
+            text = self._layer(text, {"odds": self._exp(f"-{self._rounded_distance('s0')}")})
+            text = self._layer(text, {"less": f"odds / ({one} + odds)"})
+            second = f"CASE WHEN s0 > 0 THEN {one} - less ELSE less END"
+            first = f"CASE WHEN s0 > 0 THEN less ELSE {one} - less END"
+        else:
+            second = f"{d.least}({d.greatest}(({one} + s0) / {d.double(2.0)}, {d.double(0.0)}), {one})"
+            first = f"{one} - {second}"
+        return self._layer(text, {"p0": first, "p1": second, "label": "CASE WHEN s0 > 0 THEN 1 ELSE 0 END"})
+
+    def _results(self) -> dict[str, str]:
+        """The names of the columns that are returned, and where they are."""
+        model, outputs = self.model, range(self.model.n_outputs)
+        results = {name: f"s{k}" for k, name in enumerate(model.score_names)}
+        if not model.classes:
+            results |= {name: f"s{k}" if model.link == "identity" else f"p{k}" for k, name in enumerate(model.target_names)}
+        else:
+            cases = " ".join(f"WHEN {k} THEN {self.literal(label)}" for k, label in enumerate(model.classes))
+            results["prediction"] = f"CASE label {cases} END"
+            share = "p{0}"
+            if len(model.classes) > 2 or model.n_outputs == 2:
+                zero, one = self.dialect.double(0.0), self.dialect.double(1.0)
+                share = f"CASE WHEN total > 0 THEN p{{0}} / total WHEN label = {{0}} THEN {one} ELSE {zero} END"
+            results |= {f"probability_{label}": share.format(k) for k, label in enumerate(model.classes)}
+        if self.contributions:
+            suffixes = [name.removeprefix("score") for name in model.score_names]
+            for t, term in enumerate(model.terms):
+                results |= {f"contribution_{term.name}{suffixes[k]}": f"t{t}_{k}" for k in outputs}
+        return results
+
+    def _rounded_distance(self, score: str) -> str:
+        """The distance from 0 as a multiple of 2^-44, which the last bit of 256 is; as quadboost/model/links.py rounds."""
+        d = self.dialect.double(256.0)
+        return f"CASE WHEN abs({score}) < {d} THEN (abs({score}) + {d}) - {d} ELSE abs({score}) END"
+
+    def _rounded(self, score: str) -> str:
+        distance = self._rounded_distance(score)
+        return f"CASE WHEN {score} < 0 THEN -({distance}) ELSE {distance} END"
+
+    def _exp(self, score: str) -> str:
+        d = self.dialect
+        return f"exp({d.least}({d.greatest}({score}, {d.double(-708.0)}), {d.double(708.0)}))"
+
+    def _largest(self, name: str) -> str:
+        terms = [f"{name}{k}" for k in range(self.model.n_outputs)]
+        while len(terms) > 1:  # a function of SQLite takes a limited number of arguments
+            groups = [terms[i : i + 50] for i in range(0, len(terms), 50)]
+            terms = [f"{self.dialect.greatest}({', '.join(own)})" if len(own) > 1 else own[0] for own in groups]
+        return terms[0]
+
+    def literal(self, value: Any) -> str:
+        """Text, a number, true or false. Backslashes and control characters, which may mean something, are spelt out."""
+        if isinstance(value, bool):
+            return str(value).upper()
+        if not isinstance(value, str):
+            return self.dialect.double(value) if isinstance(value, float) else str(value)
+        parts, plain = [], ""
+        for character in value:
+            if character.isprintable() and character != "\\" or character == " ":
+                plain += "''" if character == "'" else character
+                continue
+            parts += [f"'{plain}'", f"{self.dialect.character}({ord(character)})"]
+            plain = ""
+        parts.append(f"'{plain}'")
+        return parts[0] if len(parts) == 1 else f"({' || '.join(parts)})"
+
+
+def _listed(columns: Mapping[str, str]) -> str:
+    return ", ".join(name if name == text else f"{text} AS {name}" for name, text in columns.items())
+
+
+def _select(text: str, results: Mapping[str, str]) -> str:
+    columns = ",\n  ".join(f"{text} AS {_identifier(name)}" for name, text in results.items())
+    return f"SELECT\n  {columns}\nFROM (\n{text}\n) AS q"
+
+
+def _sum(terms: Iterable[str]) -> str:
+    """In groups, lest it become too deep."""
+    terms = list(terms)
+    while len(terms) > 1:
+        terms = [f"({' + '.join(terms[i : i + 50])})" for i in range(0, len(terms), 50)]
+    return terms[0]

@@ -1,0 +1,173 @@
+"""Trees grown by plain boosting with shrinkage, on samples of the rows: where rules come from.
+
+Each tree is grown to the pull of the loss on half of the rows, leaf by leaf, and its steps are taken on all of them,
+shortened. Several outputs share the trees: those are grown to a few random combinations of all pulls. Sums are exact
+and samples depend on what rows are, so trees are the same for any order of rows and any number of threads, and a whole
+weight is the same as repeating the row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..boosting.losses import Loss
+from ..data.exact import Extent, exact_mean
+from ..data.sampling import at_most, mixed, row_keys
+from ..kernels.sums import bin_sums
+from ..kernels.trees import grow, leaves_of_grown
+from ..voters.columns import Voters
+from ..voters.trees import Trees
+
+SHRINKAGE = 0.1
+DIRECTIONS = 3  # combinations of outputs that a tree is grown to
+LEAST_EXAMPLES = 10  # of a leaf
+
+
+@dataclass(frozen=True)
+class Growth:
+    """How trees are grown; see the estimators' parameters."""
+
+    n_trees: int = 0
+    max_leaves: int = 31
+    max_conditions: int | None = None
+    growth_rows: int = 40_000
+    seed: int = 0
+    groups: np.ndarray | None = None  # (n_groups, d) which features may meet in a rule
+
+
+@dataclass(frozen=True)
+class Grown:
+    """Trees, and what boosting gave them.
+
+    Attributes
+    ----------
+    trees : Trees
+    step : array of shape (n_nodes, n_outputs)
+        What each leaf adds to the scores, shrunk; zero at other nodes.
+    constant : array of shape (n_outputs,)
+        The scores before the first tree.
+    """
+
+    trees: Trees
+    step: np.ndarray
+    constant: np.ndarray
+
+
+def grow_trees(
+    voters: Voters, codes: np.ndarray, y: np.ndarray, weight: np.ndarray | None, loss: Loss, growth: Growth,
+    fit_intercept: bool = True, tell: Callable[[], None] = lambda: None,
+) -> Grown:  # fmt: skip
+    """Grow trees on rows coded by the features of `voters`, with targets of shape (m, n_outputs)."""
+    keys = row_keys(codes, y, growth.seed)
+    repeats = None if weight is None else weight * (len(weight) / weight.sum()) ** (not _is_whole(weight))
+    kept = at_most(keys, repeats, growth.growth_rows)
+    mean = np.array([exact_mean(target, weight) for target in y.T])
+    constant = loss.constant(mean) if fit_intercept else np.zeros(y.shape[1])
+    rows = _Rows(
+        voters, np.ascontiguousarray(codes[kept]), y[kept], None if weight is None else weight[kept], keys[kept]
+    )
+    scores = np.tile(constant, (len(rows.y), 1))
+    grown, steps = [], []
+    for number in range(growth.n_trees):
+        tree, node = rows.tree(loss.pull(scores, rows.y), growth, number)
+        if tree.n_nodes > 1:
+            step = SHRINKAGE * rows.steps(node, tree, loss, scores)
+            scores += step[node]
+            grown.append(tree)
+            steps.append(step)
+        tell()
+    return Grown(Trees.joined(grown), np.concatenate([np.zeros((0, y.shape[1])), *steps]), constant)
+
+
+def _is_whole(weight: np.ndarray) -> bool:
+    return bool((weight == np.rint(weight)).all())
+
+
+class _Rows:
+    """The rows that trees are grown on."""
+
+    def __init__(
+        self, voters: Voters, codes: np.ndarray, y: np.ndarray, weight: np.ndarray | None, keys: np.ndarray
+    ) -> None:
+        self.voters, self.codes, self.y, self.weight, self.keys = voters, codes, y, weight, keys
+        self.extent = Extent.of(len(y), weight)
+        self.mass = self.extent.whole_weights(weight, len(y))
+        n_examples = self.extent.total if self.extent.is_whole else float(len(y))
+        self.least_mass = int(LEAST_EXAMPLES * self.mass.sum() / n_examples)
+        self.bin_start = voters.bin_start[: voters.n_features + 1]
+
+    def tree(self, pull: np.ndarray, growth: Growth, number: int) -> tuple[Trees, np.ndarray]:
+        """A tree grown to some pull on half of the rows, and the node, a leaf, that each row falls into."""
+        pull = self._directions(pull, mixed(np.array([growth.seed], dtype=np.uint64), number)[0])
+        largest = np.abs(pull).max(axis=0, initial=0.0)
+        target = np.column_stack(
+            [self.extent.fixed_point(own, self.weight, float(largest.max())) for own in pull.T]
+        )
+        rows = np.flatnonzero(mixed(self.keys, number) >> np.uint64(63)).astype(np.int32)
+        d, most = self.voters.n_features, 2 * growth.max_leaves - 1
+        column, cut = np.empty(most, np.int32), np.zeros(most, np.int32)
+        missing_right, child = np.zeros(most, np.uint8), np.zeros((most, 2), np.int32)
+        groups = np.ones((1, d), np.uint8) if growth.groups is None else growth.groups
+        most_columns = d if growth.max_conditions is None else min(d, growth.max_conditions)
+        n_nodes = 1
+        column[0] = -1
+        if len(rows):
+            n_nodes = grow(
+                self.codes, self.bin_start, self.voters.is_level, self.mass, target, rows, groups, most_columns,
+                self.least_mass, growth.max_leaves, column, cut, missing_right, child,
+            )  # fmt: skip
+        own = (column[:n_nodes], cut, missing_right, child)
+        node = np.empty(len(self.y), np.int32)
+        leaves_of_grown(self.codes, self.bin_start, self.voters.is_level, *own, node)
+        tree, place = self._in_preorder(*own)
+        return tree, place[node]
+
+    def _directions(self, pull: np.ndarray, salt: np.uint64) -> np.ndarray:
+        """A few combinations of the pulls of many outputs, with random signs."""
+        n_outputs = pull.shape[1]
+        if n_outputs <= DIRECTIONS:
+            return pull
+        bits = mixed(np.arange(n_outputs * DIRECTIONS, dtype=np.uint64) + salt, 1) >> np.uint64(63)
+        signs = 2.0 * bits.astype(np.float64).reshape(n_outputs, DIRECTIONS) - 1.0
+        return np.column_stack([(pull * own).sum(axis=1) for own in signs.T])
+
+    def _in_preorder(
+        self, column: np.ndarray, cut: np.ndarray, missing: np.ndarray, child: np.ndarray
+    ) -> tuple[Trees, np.ndarray]:
+        """The tree, and where each node has gone."""
+        order, waiting = [], [0]
+        while waiting:
+            node = waiting.pop()
+            order.append(node)
+            if column[node] >= 0:
+                waiting += [int(child[node, 1]), int(child[node, 0])]
+        place = np.empty(len(order), np.int32)
+        place[order] = np.arange(len(order))
+        feature, is_leaf = column[order], column[order] < 0
+        threshold = np.zeros(len(order))
+        for i in np.flatnonzero(~is_leaf).tolist():
+            f, own = int(feature[i]), int(cut[order[i]])
+            threshold[i] = own - 1 if self.voters.is_level[f] else self.voters.cuts[f][own]
+        right = np.where(is_leaf, -1, place[child[order, 1]]).astype(np.int32)
+        start = np.array([0, len(order)], dtype=np.int64)
+        missing = np.where(is_leaf, 0, missing[order]).astype(np.uint8)
+        return Trees(start, feature.copy(), threshold, right, missing), place
+
+    def steps(self, node: np.ndarray, tree: Trees, loss: Loss, scores: np.ndarray) -> np.ndarray:
+        """The best step at each leaf, shape (n_nodes, n_outputs); zero at other nodes."""
+        pull = self._per_node(loss.pull(scores, self.y), node, tree)
+        bend = self._per_node(loss.bend(scores, self.y), node, tree)
+        return np.divide(pull, bend, out=np.zeros_like(pull), where=bend > 0)
+
+    def _per_node(self, values: np.ndarray, node: np.ndarray, tree: Trees) -> np.ndarray:
+        largest = np.abs(values).max(axis=0, initial=0.0).tolist()
+        whole = np.column_stack(
+            [self.extent.fixed_point(own, self.weight, top) for own, top in zip(values.T, largest, strict=True)]
+        )
+        sums = np.zeros((tree.n_nodes, values.shape[1]), dtype=np.int64)
+        codes = node.astype(np.uint16)[:, None]
+        bin_sums(codes, whole, np.array([0, tree.n_nodes]), sums, 1)
+        return sums * [self.extent.unit(top) for top in largest]

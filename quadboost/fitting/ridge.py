@@ -1,0 +1,124 @@
+"""All weights at once under an l2 penalty, by conjugate gradients over coded rows.
+
+Rounds move one weight at a time, which is for few voters. Under l2 every rule has a weight, and the objective is a
+quadratic function: its minimum is a system of linear equations away. The Gram matrix is not needed for that, only its
+products with vectors: from weights to scores of the rows, and from these to sums per bin. Sums are exact, so the result
+is the same for any order of rows and any number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._core import dot
+from ..kernels.sums import score_codes
+from ..moments.sums import ColumnSums
+from ..voters.columns import Voters
+
+MOST_ITERATIONS = 1_000
+NEAR_SINGULAR = 1e-12
+
+
+@dataclass(frozen=True)
+class Solved:
+    """Weights (K, n_outputs), intercepts, and for each output the risk and a bound on what is left to gain."""
+
+    weight: np.ndarray
+    intercept: np.ndarray
+    edge: np.ndarray
+    risk: np.ndarray
+    gap: np.ndarray
+    history: list[np.ndarray]  # the objective of each output after each iteration
+    converged: bool
+
+
+class Products:
+    """Products of voters and coded rows: from weights to scores, from values of the rows to edges."""
+
+    def __init__(
+        self, voters: Voters, codes: np.ndarray, weight: np.ndarray | None, sums: ColumnSums, fit_intercept: bool,
+        n_threads: int,
+    ) -> None:  # fmt: skip
+        self.voters, self.codes, self.weight, self.sums = voters, codes, weight, sums
+        self.fit_intercept, self.n_threads = fit_intercept, n_threads
+        self.mean = sums.voter_sum / sums.total_weight
+        self.centre = self.mean if fit_intercept else np.zeros(len(self.mean))
+        self._columns = np.flatnonzero(np.diff(voters.voter_start))
+        self._starts = voters.bin_start[self._columns]
+        self._first = np.repeat(voters.bin_start[:-1], np.diff(voters.voter_start))
+
+    def scores(self, weight: np.ndarray) -> np.ndarray:
+        """Scores (m, n_outputs) of weights (n_outputs, K), without an intercept."""
+        low, high, whole = self.voters.intervals
+        n_bins = int(self.voters.bin_start[-1]) + 1
+        values = np.empty((n_bins, len(weight)))
+        for output, own in enumerate(weight):
+            rises = np.bincount(low + 1, own, n_bins) - np.bincount(high + 1, own, n_bins)
+            rises = 2.0 * rises - np.bincount(self._first, own, n_bins) + np.bincount(whole + 1, own, n_bins)
+            values[:, output] = np.cumsum(rises)
+        scores = np.zeros((len(self.codes), len(weight)))
+        score_codes(self.codes, self._columns, self._starts, values, scores, self.n_threads)
+        return scores
+
+    def edges(self, values: np.ndarray) -> np.ndarray:
+        """mean(h_j value) of every voter, shape (n_outputs, K); of centred voters, where there is an intercept."""
+        sums = self.sums.with_targets(self.codes, values, self.weight, self.n_threads)
+        means = (sums.target_sum / sums.total_weight) if self.fit_intercept else -sums.origin
+        edges = sums.product_sum / sums.total_weight - np.outer(self.mean, means)
+        return np.ascontiguousarray(edges.T)
+
+
+def solve_ridge(
+    rows: Products, y: np.ndarray, ridge: np.ndarray, first_risk: np.ndarray, tol: float,
+    start: np.ndarray | None = None, tell: Callable[[int, np.ndarray], bool] = lambda iteration, objective: False,
+) -> Solved:  # fmt: skip
+    """Minimise mean((y - F)^2) + sum ridge_j a_j^2 for each output, to a gap of `tol` times the first risk.
+
+    `ridge` has a positive number for each output and voter, shape (n_outputs, K); `start` are weights to begin with.
+    """
+    margin = rows.edges(y)
+    eta = rows.sums.voter_square / rows.sums.total_weight - rows.centre * rows.centre
+    inverse = 1.0 / (np.maximum(eta, 0.0) + ridge)
+    weight = np.zeros_like(margin) if start is None else start.copy()
+    left = margin if start is None else margin - _products(rows, weight, ridge)
+    ahead = inverse * left
+    way, gain = ahead.copy(), _dots(left, ahead)
+    history: list[np.ndarray] = []
+    gap = _dots(left, left / ridge)
+    for iteration in range(MOST_ITERATIONS):
+        active = gap > tol * first_risk
+        if not active.any():
+            break
+        change = _products(rows, way, ridge)
+        step = np.where(active, gain / np.maximum(_dots(way, change), 1e-300), 0.0)[:, None]
+        weight += step * way
+        left = left - step * change
+        ahead = inverse * left
+        before, gain = gain, _dots(left, ahead)
+        way = ahead + np.divide(gain, before, out=np.zeros_like(gain), where=before > 0)[:, None] * way
+        gap = _dots(left, left / ridge)
+        history.append(first_risk - _dots(weight, margin + left))
+        if tell(iteration + 1, history[-1]):
+            break
+    scores = rows.scores(weight)
+    edge = rows.edges(y - scores)
+    left = edge - ridge * weight
+    intercept = np.zeros(len(weight))
+    if rows.fit_intercept:
+        mean = rows.sums.origin + rows.sums.target_sum / rows.sums.total_weight
+        intercept = mean - np.array([dot(rows.centre, own) for own in weight])
+    risk = first_risk - _dots(weight, margin + left) - _dots(weight, ridge * weight)
+    gap = _dots(left, left / ridge)
+    return Solved(weight.T.copy(), intercept, edge.T.copy(), risk, gap, history, bool((gap <= tol * first_risk).all()))
+
+
+def _products(rows: Products, weight: np.ndarray, ridge: np.ndarray) -> np.ndarray:
+    """The matrix of the equations times weights: Gram matrix and ridge."""
+    return rows.edges(rows.scores(weight)) + ridge * weight
+
+
+def _dots(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.array([dot(own, other) for own, other in zip(x, y, strict=True)])

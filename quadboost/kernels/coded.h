@@ -1,0 +1,61 @@
+/* Between rows coded by the bins of columns and numbers per bin, both ways: what every pass over the rows does. */
+#ifndef QUADBOOST_CODED_H
+#define QUADBOOST_CODED_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "compiler.h"
+
+/* Scores of the rows first..last: to each the values of its bins are added, column after column. `value` has k numbers
+ * for every bin. Four rows at a time: each sum waits for its last addition. */
+#define DEFINE_CODED(SUFFIX, CODE)                                                                                  \
+    FOR_EVERY_MACHINE static void add_values_##SUFFIX(                                                              \
+        const CODE *restrict codes, ptrdiff_t d, const int64_t *restrict column, const int64_t *restrict start,     \
+        ptrdiff_t n, const double *restrict value, ptrdiff_t k, double *restrict out, ptrdiff_t first, ptrdiff_t last) \
+    {                                                                                                               \
+        ptrdiff_t r = first;                                                                                        \
+        for (; k == 1 && r + 4 <= last; r += 4) {                                                                   \
+            const CODE *r0 = codes + r * d, *r1 = r0 + d, *r2 = r1 + d, *r3 = r2 + d;                               \
+            double s0 = out[r], s1 = out[r + 1], s2 = out[r + 2], s3 = out[r + 3];                                  \
+            for (ptrdiff_t i = 0; i < n; i++) {                                                                     \
+                const ptrdiff_t f = column[i];                                                                      \
+                const double *own = value + start[i];                                                               \
+                s0 += own[r0[f]];                                                                                   \
+                s1 += own[r1[f]];                                                                                   \
+                s2 += own[r2[f]];                                                                                   \
+                s3 += own[r3[f]];                                                                                   \
+            }                                                                                                       \
+            out[r] = s0, out[r + 1] = s1, out[r + 2] = s2, out[r + 3] = s3;                                         \
+        }                                                                                                           \
+        for (; r < last; r++)                                                                                       \
+            for (ptrdiff_t i = 0; i < n; i++) {                                                                     \
+                const double *restrict own = value + (start[i] + codes[r * d + column[i]]) * k;                     \
+                double *restrict sum = out + r * k;                                                                 \
+                for (ptrdiff_t o = 0; o < k; o++)                                                                   \
+                    sum[o] += own[o];                                                                               \
+            }                                                                                                       \
+    }                                                                                                               \
+    /* Sums per bin of the columns first..last, k numbers for every row and bin. */                                 \
+    FOR_EVERY_MACHINE static void add_to_bins_##SUFFIX(                                                             \
+        const CODE *restrict codes, ptrdiff_t m, ptrdiff_t d, const int64_t *restrict value, ptrdiff_t k,           \
+        const int64_t *restrict start, int64_t *restrict out, ptrdiff_t first, ptrdiff_t last)                      \
+    {                                                                                                               \
+        for (ptrdiff_t r = 0; r < m; r++)                                                                           \
+            for (ptrdiff_t f = first; f < last; f++) {                                                              \
+                if (k == 1) {                                                                                       \
+                    out[start[f] + codes[r * d + f]] += value[r];                                                   \
+                } else {                                                                                            \
+                    int64_t *restrict sum = out + (start[f] + codes[r * d + f]) * k;                                \
+                    const int64_t *restrict own = value + r * k;                                                    \
+                    for (ptrdiff_t o = 0; o < k; o++)                                                               \
+                        sum[o] += own[o];                                                                           \
+                }                                                                                                   \
+            }                                                                                                       \
+    }
+
+DEFINE_CODED(bytes, uint8_t)
+DEFINE_CODED(shorts, uint16_t)
+DEFINE_CODED(words, uint32_t)
+
+#endif

@@ -1,0 +1,376 @@
+"""Kernels of trees: growing one on coded rows, and the leaf that a row falls into.
+
+Sums are of whole numbers, so that neither the order of rows nor their repetition changes a bit of a tree. Python
+allocates, the kernels fill; arguments are marked IN / OUT. Kernels trust what they are given (the callers check).
+"""
+cimport numpy as cnp
+from cython.parallel cimport prange
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcpy, memset
+
+from quadboost.kernels.types cimport code_t
+
+cnp.import_array()
+
+cdef extern from "trees.h":
+    void reach(
+        const uint32_t*, const int64_t*, const int32_t*, Py_ssize_t, Py_ssize_t, Py_ssize_t, uint32_t*
+    ) noexcept nogil
+    int leaf_left(const uint32_t*, Py_ssize_t) noexcept nogil
+
+
+# ---------------------------------------------------------------------------------------------
+# Growth: the leaf whose best split gains most is split next
+# ---------------------------------------------------------------------------------------------
+
+cdef struct split_t:
+    double gain                      # by how much it decreases the sum of squared residuals; not above 0: there is none
+    Py_ssize_t column
+    int32_t bin                      # ordered: codes above it go right; levels: this code goes right
+    bint missing_right
+
+
+cdef struct leaf_t:
+    Py_ssize_t first, last           # its rows in the order
+    Py_ssize_t node
+    Py_ssize_t histogram             # number of its histogram
+    int32_t n_columns                # different columns on the way to it
+    split_t best
+
+
+cdef struct growth_t:                # what one tree is grown from
+    const void* codes                # (m, d)
+    int size                         # bytes of a code
+    Py_ssize_t d, n_bins, n_targets  # targets in each row
+    const int64_t* bin_start         # (d + 1)
+    const uint8_t* is_level          # (d)
+    const int64_t* mass              # (m)
+    const int64_t* target            # (m, n_targets) times mass
+    const uint8_t* group             # (n_groups, d) columns that may meet in a rule
+    Py_ssize_t n_groups
+    int64_t least_mass               # of a leaf
+    int32_t most_columns             # different ones on the way to a leaf
+
+
+cdef void _add_rows(
+    const code_t* codes, growth_t of, const int32_t* rows, Py_ssize_t n, int64_t* histogram
+) noexcept nogil:
+    cdef Py_ssize_t i, f, k, n_targets = of.n_targets, width = of.n_targets + 1
+    cdef const code_t* own
+    cdef const int64_t* target
+    cdef int64_t* cell
+    cdef int64_t mass, value
+    for i in range(n):
+        own, mass = codes + rows[i] * of.d, of.mass[rows[i]]
+        target = of.target + rows[i] * n_targets
+        if n_targets == 1:
+            value = target[0]
+            for f in range(of.d):
+                cell = histogram + 2 * (of.bin_start[f] + own[f])
+                cell[0] += mass
+                cell[1] += value
+        else:
+            for f in range(of.d):
+                cell = histogram + width * (of.bin_start[f] + own[f])
+                cell[0] += mass
+                for k in range(n_targets):
+                    cell[k + 1] += target[k]
+
+
+cdef void _make_histogram(growth_t of, const int32_t* rows, Py_ssize_t n, int64_t* histogram) noexcept nogil:
+    memset(histogram, 0, of.n_bins * (of.n_targets + 1) * sizeof(int64_t))
+    if of.size == 1:
+        _add_rows(<const uint8_t*> of.codes, of, rows, n, histogram)
+    elif of.size == 2:
+        _add_rows(<const uint16_t*> of.codes, of, rows, n, histogram)
+    else:
+        _add_rows(<const uint32_t*> of.codes, of, rows, n, histogram)
+
+
+cdef inline double _quality(const int64_t* sums, Py_ssize_t n_targets) noexcept nogil:
+    """What the mean of some rows takes from their sum of squares: squared sums over the mass."""
+    cdef double quality = 0
+    cdef Py_ssize_t k
+    for k in range(1, n_targets + 1):
+        quality += <double> sums[k] * <double> sums[k]
+    return quality / <double> sums[0]
+
+
+cdef void _try(
+    growth_t of, const int64_t* all, const int64_t* right, int64_t* left, double before, Py_ssize_t f, int32_t bin,
+    bint missing_right, split_t* best,
+) noexcept nogil:
+    cdef Py_ssize_t k
+    cdef double gain
+    if right[0] < of.least_mass or all[0] - right[0] < of.least_mass:
+        return
+    for k in range(of.n_targets + 1):
+        left[k] = all[k] - right[k]
+    gain = _quality(left, of.n_targets) + _quality(right, of.n_targets) - before
+    if gain > best.gain:
+        best.gain, best.column, best.bin, best.missing_right = gain, f, bin, missing_right
+
+
+cdef void _best_of_column(
+    growth_t of, const int64_t* bins, Py_ssize_t n, Py_ssize_t f, const int64_t* all, int64_t* right, int64_t* left,
+    double before, split_t* best,
+) noexcept nogil:
+    """The best split by column f, of n bins of which the last is for missing values; what beats `best` replaces it."""
+    cdef Py_ssize_t b, k, width = of.n_targets + 1
+    cdef int side
+    cdef const int64_t* missing = bins + (n - 1) * width
+    cdef int n_sides = 2 if missing[0] > 0 else 1
+    for side in range(n_sides):
+        if of.is_level[f]:
+            for b in range(1, n - 1):
+                if bins[b * width] > 0:
+                    for k in range(width):
+                        right[k] = bins[b * width + k] + (missing[k] if side else 0)
+                    _try(of, all, right, left, before, f, <int32_t> b, side, best)
+        else:
+            for k in range(width):
+                right[k] = missing[k] if side else 0
+            for b in range(n - 2, 0, -1):
+                if bins[b * width] > 0:  # else the same rows as before
+                    for k in range(width):
+                        right[k] += bins[b * width + k]
+                    _try(of, all, right, left, before, f, <int32_t> (b - 1), side, best)
+
+
+cdef void _find_split(
+    growth_t of, const int64_t* histogram, const uint8_t* on_way, leaf_t* leaf, int64_t* sums
+) noexcept nogil:
+    """The best split of a leaf; `on_way` has the columns on the way to it, `sums` room for three times all sums."""
+    cdef Py_ssize_t f, b, k, width = of.n_targets + 1
+    cdef double before
+    leaf.best.gain = 0
+    for k in range(width):
+        sums[k] = 0
+    for b in range(of.bin_start[0], of.bin_start[1]):  # the bins of any column have all rows
+        for k in range(width):
+            sums[k] += histogram[b * width + k]
+    if sums[0] < 2 * of.least_mass:
+        return
+    before = _quality(sums, of.n_targets)
+    leaf.best.gain = 1e-12 * before if before > 0 else 0  # less is rounding
+    k = 0
+    for f in range(of.d):
+        if of.bin_start[f + 1] - of.bin_start[f] > 2 and _may_split(of, on_way, leaf.n_columns, f):
+            _best_of_column(
+                of, histogram + of.bin_start[f] * width, of.bin_start[f + 1] - of.bin_start[f], f, sums, sums + width,
+                sums + 2 * width, before, &leaf.best)
+            k = 1
+    if k == 0:
+        leaf.best.gain = 0
+
+
+cdef bint _may_split(growth_t of, const uint8_t* on_way, int32_t n_on_way, Py_ssize_t f) noexcept nogil:
+    """Whether column f may meet those on the way: there are not too many, and one group has all of them."""
+    cdef Py_ssize_t g, i
+    cdef bint together
+    if on_way[f]:
+        return True
+    if n_on_way >= of.most_columns:
+        return False
+    for g in range(of.n_groups):
+        together = of.group[g * of.d + f]
+        if together and n_on_way > 0:
+            for i in range(of.d):
+                if on_way[i] and not of.group[g * of.d + i]:
+                    together = False
+                    break
+        if together:
+            return True
+    return False
+
+
+cdef inline int64_t _code(growth_t of, Py_ssize_t place) noexcept nogil:
+    if of.size == 1:
+        return (<const uint8_t*> of.codes)[place]
+    return (<const uint16_t*> of.codes)[place] if of.size == 2 else (<const uint32_t*> of.codes)[place]
+
+
+cdef inline bint _goes_right(growth_t of, split_t split, int64_t code) noexcept nogil:
+    if code == of.bin_start[split.column + 1] - of.bin_start[split.column] - 1:
+        return split.missing_right
+    return code == split.bin if of.is_level[split.column] else code > split.bin
+
+
+cdef Py_ssize_t _divide(growth_t of, split_t split, int32_t* rows, Py_ssize_t n, int32_t* scratch) noexcept nogil:
+    """Put the rows that go right after those that go left; returns how many go left."""
+    cdef Py_ssize_t i, n_left = 0, n_right = 0
+    for i in range(n):
+        if _goes_right(of, split, _code(of, rows[i] * of.d + split.column)):
+            scratch[n_right] = rows[i]
+            n_right += 1
+        else:
+            rows[n_left] = rows[i]
+            n_left += 1
+    memcpy(rows + n_left, scratch, n_right * sizeof(int32_t))
+    return n_left
+
+
+def grow(
+    cnp.ndarray codes,               # IN  (m, d), by rows, of one, two or four bytes
+    const int64_t[::1] bin_start,    # IN  (d + 1)
+    const uint8_t[::1] is_level,     # IN  (d)
+    const int64_t[::1] mass,         # IN  (m) weight of each row
+    const int64_t[:, ::1] target,    # IN  (m, n_targets) times that weight
+    int32_t[::1] rows,               # IN/OUT the rows to grow on; then by leaf
+    const uint8_t[:, ::1] group,     # IN  (n_groups, d) columns that may meet in a rule
+    int most_columns,                # different ones in a rule
+    int64_t least_mass,              # of a leaf
+    int max_leaves,
+    int32_t[::1] column,             # OUT (2 max_leaves - 1) what a node is split by, -1 for a leaf
+    int32_t[::1] bin,                # OUT ordered: codes above it go right; levels: this code goes right
+    uint8_t[::1] missing_right,      # OUT
+    int32_t[:, ::1] child,           # OUT (2 max_leaves - 1, 2) left and right
+):
+    """Grow one tree; returns the number of its nodes, numbered as they were made."""
+    cdef growth_t of
+    cdef Py_ssize_t n_nodes = 1, n_leaves = 1, i, best, width = target.shape[1] + 1, n_left
+    cdef leaf_t* leaves = <leaf_t*> calloc(max_leaves, sizeof(leaf_t))
+    cdef uint8_t* on_way = <uint8_t*> calloc(max_leaves * codes.shape[1], 1)
+    cdef int64_t* histograms = <int64_t*> malloc(max_leaves * bin_start[codes.shape[1]] * width * sizeof(int64_t))
+    cdef int64_t* sums = <int64_t*> malloc(3 * width * sizeof(int64_t))
+    cdef int32_t* scratch = <int32_t*> malloc(max(1, rows.shape[0]) * sizeof(int32_t))
+    of.codes, of.size, of.d = cnp.PyArray_DATA(codes), cnp.PyArray_ITEMSIZE(codes), codes.shape[1]
+    of.n_bins, of.n_targets, of.bin_start = bin_start[of.d], target.shape[1], &bin_start[0]
+    of.is_level, of.mass, of.target = &is_level[0], &mass[0], &target[0, 0]
+    of.group, of.n_groups = &group[0, 0], group.shape[0]
+    of.least_mass, of.most_columns = least_mass, most_columns
+    try:
+        if leaves == NULL or on_way == NULL or histograms == NULL or sums == NULL or scratch == NULL:
+            raise MemoryError
+        with nogil:
+            column[0], missing_right[0] = -1, 0
+            leaves[0].last = rows.shape[0]
+            _make_histogram(of, &rows[0], rows.shape[0], histograms)
+            _find_split(of, histograms, on_way, &leaves[0], sums)
+            while n_leaves < max_leaves:
+                best = 0
+                for i in range(1, n_leaves):
+                    if leaves[i].best.gain > leaves[best].best.gain:  # strictly: of equal leaves the first
+                        best = i
+                if not leaves[best].best.gain > 0:
+                    break
+                _split(of, leaves, best, n_leaves, &rows[0], scratch, histograms, on_way, sums)
+                i = leaves[best].node
+                column[i], bin[i] = <int32_t> leaves[n_leaves].best.column, leaves[n_leaves].best.bin
+                missing_right[i] = leaves[n_leaves].best.missing_right
+                child[i, 0], child[i, 1] = <int32_t> n_nodes, <int32_t> (n_nodes + 1)
+                leaves[best].node, leaves[n_leaves].node = n_nodes, n_nodes + 1
+                column[n_nodes] = column[n_nodes + 1] = -1
+                n_nodes += 2
+                _find_split(of, histograms + leaves[best].histogram * of.n_bins * width, on_way + best * of.d,
+                            &leaves[best], sums)
+                _find_split(of, histograms + leaves[n_leaves].histogram * of.n_bins * width, on_way + n_leaves * of.d,
+                            &leaves[n_leaves], sums)
+                n_leaves += 1
+    finally:
+        free(leaves)
+        free(on_way)
+        free(histograms)
+        free(sums)
+        free(scratch)
+    return n_nodes
+
+
+cdef void _split(
+    growth_t of, leaf_t* leaves, Py_ssize_t here, Py_ssize_t new, int32_t* rows, int32_t* scratch, int64_t* histograms,
+    uint8_t* on_way, int64_t* sums,
+) noexcept nogil:
+    """Split leaf `here` by its best split: it keeps the left rows, leaf `new` gets the others, and the split."""
+    cdef Py_ssize_t first = leaves[here].first, last = leaves[here].last, i, n = of.n_bins * (of.n_targets + 1)
+    cdef split_t split = leaves[here].best
+    cdef Py_ssize_t middle = first + _divide(of, split, rows + first, last - first, scratch)
+    cdef int64_t* all
+    cdef int64_t* few
+    leaves[new].first, leaves[new].last, leaves[here].last = middle, last, middle
+    leaves[new].best = split
+    # The histogram of the smaller side is made from its rows, the other is what is left.
+    all, few = histograms + leaves[here].histogram * n, histograms + new * n
+    leaves[new].histogram = new
+    if middle - first < last - middle:
+        _make_histogram(of, rows + first, middle - first, few)
+        leaves[new].histogram, leaves[here].histogram = leaves[here].histogram, new
+    else:
+        _make_histogram(of, rows + middle, last - middle, few)
+    for i in range(n):
+        all[i] -= few[i]
+    memcpy(on_way + new * of.d, on_way + here * of.d, of.d)
+    leaves[new].n_columns = leaves[here].n_columns
+    if not on_way[here * of.d + split.column]:
+        leaves[new].n_columns += 1
+        leaves[here].n_columns += 1
+        on_way[here * of.d + split.column] = on_way[new * of.d + split.column] = 1
+
+
+def leaves_of_grown(
+    cnp.ndarray codes,               # IN  (m, d), by rows, of one, two or four bytes
+    const int64_t[::1] bin_start,    # IN  (d + 1)
+    const uint8_t[::1] is_level,     # IN  (d)
+    const int32_t[::1] column, const int32_t[::1] bin, const uint8_t[::1] missing_right,   # IN  as `grow` wrote them
+    const int32_t[:, ::1] child,
+    int32_t[::1] out,                # OUT (m) the node, a leaf, that each row falls into
+):
+    """Walk through one tree, as it was grown."""
+    cdef const void* data = cnp.PyArray_DATA(codes)
+    cdef Py_ssize_t r, m = codes.shape[0], d = codes.shape[1]
+    cdef int size = cnp.PyArray_ITEMSIZE(codes)
+    cdef int32_t node
+    cdef int64_t code
+    cdef split_t split
+    cdef growth_t of
+    of.codes, of.size, of.d, of.bin_start, of.is_level = data, size, d, &bin_start[0], &is_level[0]
+    with nogil:
+        for r in range(m):
+            node = 0
+            while column[node] >= 0:
+                split.column, split.bin, split.missing_right = column[node], bin[node], missing_right[node]
+                code = _code(of, r * d + split.column)
+                node = child[node, 1 if _goes_right(of, split, code) else 0]
+            out[r] = node
+
+
+# ---------------------------------------------------------------------------------------------
+# The leaves of coded rows
+# ---------------------------------------------------------------------------------------------
+
+cdef void _leaves_of_row(
+    const code_t* codes, const int64_t* column, Py_ssize_t n, const uint32_t* table, const int64_t* start,
+    Py_ssize_t n_trees, Py_ssize_t words_each, int32_t* bins, uint32_t* left, uint8_t* out,
+) noexcept nogil:
+    cdef Py_ssize_t f, t
+    for f in range(n):
+        bins[f] = <int32_t> codes[column[f]]
+    reach(table, start, bins, 1, n, n_trees * words_each, left)
+    for t in range(n_trees):
+        out[t] = <uint8_t> (1 + leaf_left(left + t * words_each, words_each))
+
+
+def leaves_of_codes(
+    cnp.ndarray codes,               # IN  (m, d), by rows, of one, two or four bytes
+    const int64_t[::1] column,       # IN  (n) columns that trees ask for
+    const uint32_t[:, ::1] table,    # IN  (bins of these columns, words of all trees) leaves within reach
+    const int64_t[::1] start,        # IN  (n) where the bins of each begin there
+    Py_ssize_t words_each,           # words of a tree
+    uint8_t[:, ::1] out,             # OUT (m, n_trees) number of the leaf of each row in each tree, from 1 on
+    int32_t[:, ::1] bins,            # scratch (n_threads, n)
+    uint32_t[:, ::1] left,           # scratch (n_threads, words of all trees)
+):
+    cdef Py_ssize_t m = codes.shape[0], d = codes.shape[1], n = column.shape[0], n_trees = out.shape[1], t, r
+    cdef const void* data = cnp.PyArray_DATA(codes)
+    cdef int size = cnp.PyArray_ITEMSIZE(codes), n_threads = <int> bins.shape[0]
+    for t in prange(n_threads, nogil=True, schedule="static", num_threads=n_threads):
+        for r in range(t * m // n_threads, (t + 1) * m // n_threads):
+            if size == 1:
+                _leaves_of_row(<const uint8_t*> data + r * d, &column[0], n, &table[0, 0], &start[0], n_trees,
+                               words_each, &bins[t, 0], &left[t, 0], &out[r, 0])
+            elif size == 2:
+                _leaves_of_row(<const uint16_t*> data + r * d, &column[0], n, &table[0, 0], &start[0], n_trees,
+                               words_each, &bins[t, 0], &left[t, 0], &out[r, 0])
+            else:
+                _leaves_of_row(<const uint32_t*> data + r * d, &column[0], n, &table[0, 0], &start[0], n_trees,
+                               words_each, &bins[t, 0], &left[t, 0], &out[r, 0])

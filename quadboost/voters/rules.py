@@ -1,0 +1,27 @@
+"""What the rules of trees ask, without where: on which side of some threshold of a feature a node lies."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .trees import Trees
+
+
+def sides(trees: Trees, features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Whether each node is below, and whether it is above, a threshold of each feature: (n_nodes, n_features) each.
+
+    Of a categorical feature: whether it is not one of some levels, and whether it is one.
+    """
+    below, above = np.zeros((2, trees.n_nodes, len(features)), dtype=bool)
+    for node in np.flatnonzero(~trees.is_leaf).tolist():
+        left, right = node + 1, int(trees.right[node])
+        own = features == trees.feature[node]
+        below[left], above[left] = below[node] | own, above[node]
+        below[right], above[right] = below[node], above[node] | own
+    return below, above
+
+
+def n_conditions(trees: Trees) -> np.ndarray:
+    """How many conditions lead to each node; several thresholds on one side of a feature are one condition."""
+    below, above = sides(trees, np.unique(trees.feature[~trees.is_leaf]))
+    return below.sum(axis=1) + above.sum(axis=1)

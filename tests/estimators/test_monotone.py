@@ -1,0 +1,210 @@
+"""Scores that only rise, or only fall, with a feature: exactly, in every kind of fit, and after save and load."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import quadboost
+from quadboost import (
+    QuadBoostClassifier,
+    QuadBoostClassifierCV,
+    QuadBoostRegressor,
+    QuadBoostRegressorCV,
+    regularization_path,
+)
+
+M = 300
+RISES, FALLS, FREE = 0, 1, 2
+SIGNS = {RISES: 1, FALLS: -1}
+
+
+def table(seed=0):
+    """Targets that the constraints do not suit: both features rise and fall, and one has missing values."""
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(M, 4))
+    y = np.sin(2.5 * X[:, RISES]) + np.cos(2 * X[:, FALLS]) + X[:, FREE] ** 2 + 0.4 * random.normal(size=M)
+    X[random.random(M) < 0.1, RISES] = np.nan
+    y[np.isnan(X[:, RISES])] -= 1.0
+    return X, y
+
+
+def shapes_of(ensemble):
+    return {shape.feature: shape for shape in ensemble.shape_functions()}
+
+
+def check_monotone(ensemble, tmp_path=None):
+    """No step goes the wrong way, not by the last bit; nor does any score."""
+    shapes = shapes_of(ensemble)
+    for feature, sign in SIGNS.items():
+        if feature in shapes:
+            assert (sign * np.diff(shapes[feature].values, axis=0) >= 0).all()
+    for feature, sign in SIGNS.items():
+        X = np.tile(table()[0][:40], (50, 1, 1))
+        X[:, :, feature] = np.linspace(-4, 4, 50)[:, None]
+        scores = ensemble.decision_function(X.reshape(-1, X.shape[2])).reshape(50, 40, -1)
+        assert (sign * np.diff(scores, axis=0) >= 0).all()
+    if tmp_path is not None:
+        ensemble.save(tmp_path / "model.h5")
+        check_monotone(quadboost.load(tmp_path / "model.h5"))
+
+
+FITS = [
+    pytest.param({}, id="l1"),
+    pytest.param({"penalty": "l2"}, id="l2"),
+    pytest.param({"penalty": "linf", "max_rounds": 300}, id="linf"),
+    pytest.param({"penalty": None, "max_rounds": 400}, id="none"),
+    pytest.param({"penalty": "l1", "mode": "forward", "max_rounds": 200}, id="l1 forward"),
+    pytest.param({"penalty": "l2", "reg_lambda": 1.0, "mode": "forward", "max_rounds": 200}, id="l2 forward"),
+    pytest.param({"penalty": "linf", "mode": "forward", "max_rounds": 200}, id="linf forward"),
+    pytest.param({"penalty": "l2", "reweight_every": 10, "max_rounds": 300}, id="sweeps"),
+    pytest.param({"reweight_every": 10, "reweight_sweeps": "solve"}, id="solve"),
+    pytest.param({"validation_fraction": 0.3, "random_state": 0}, id="early stopping"),
+]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    "parameters", [*FITS, *(pytest.param({"loss": loss, "tol": 1e-2}, id=loss) for loss in ("huber", "quantile"))]
+)
+def test_regressions_are_monotone_exactly(parameters, tmp_path):
+    X, y = table()
+    free = QuadBoostRegressor(**parameters).fit(X, y)
+    model = QuadBoostRegressor(**parameters, monotonic_cst=SIGNS).fit(X, y)
+    check_monotone(model.ensemble_, tmp_path)
+    assert (np.diff(shapes_of(free.ensemble_)[RISES].values) < 0).any(), "the constraint matters"
+    assert shapes_of(model.ensemble_)[FREE].values.shape[0] > 3
+    assert RISES in shapes_of(model.ensemble_)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("parameters", [*FITS, pytest.param({"loss": "logistic"}, id="logistic")])
+def test_classifiers_are_monotone_exactly(parameters, tmp_path):
+    X, y = table()
+    model = QuadBoostClassifier(**parameters, monotonic_cst=SIGNS).fit(X, y > 1)
+    check_monotone(model.ensemble_, tmp_path)
+    assert RISES in shapes_of(model.ensemble_)
+
+
+def test_counts_and_scaled_targets_are_monotone_exactly(tmp_path):
+    X, y = table()
+    counts = np.random.default_rng(0).poisson(np.exp(y / 2))
+    check_monotone(QuadBoostRegressor(loss="poisson", monotonic_cst=SIGNS).fit(X, counts).ensemble_, tmp_path)
+    scaled = QuadBoostRegressor(standardize=True, monotonic_cst=SIGNS).fit(X, 1e3 * y + 7)
+    check_monotone(scaled.ensemble_, tmp_path)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_of_several_classes_each_score_is_monotone(loss, tmp_path):
+    X, y = table()
+    labels = np.digitize(y, np.quantile(y, [0.3, 0.7]))
+    model = QuadBoostClassifier(loss=loss, monotonic_cst=SIGNS).fit(X, labels)
+    assert model.ensemble_.n_outputs == 3
+    check_monotone(model.ensemble_, tmp_path)
+
+
+def test_several_scores_may_have_signs_of_their_own():
+    X, y = table()
+    model = QuadBoostRegressor(monotonic_cst={RISES: [1, -1], FALLS: [0, -1]}).fit(X, np.column_stack([y, y]))
+    shapes = shapes_of(model.ensemble_)
+    assert (np.diff(shapes[RISES].values[:, 0]) >= 0).all()
+    assert (np.diff(shapes[RISES].values[:, 1]) <= 0).all()
+    assert (np.diff(shapes[FALLS].values[:, 1]) <= 0).all()
+    assert (np.diff(shapes[FALLS].values[:, 0]) > 0).any()
+
+
+@pytest.mark.parametrize("parameters", [{}, {"loss": "logistic"}, {"mode": "forward"}], ids=str)
+def test_searches_are_monotone_exactly(parameters, tmp_path):
+    X, y = table()
+    model = QuadBoostClassifierCV(
+        ["l1", "l2"], reg_lambda=3, cv=2, max_rounds=100, monotonic_cst=SIGNS, **parameters
+    ).fit(X, y > 1)
+    check_monotone(model.ensemble_, tmp_path)
+
+
+def test_a_search_scores_candidates_within_the_constraints():
+    """The choice is scored as a fit to the other folds within the same constraints is."""
+    X, y = table()
+    search = QuadBoostRegressorCV(reg_lambda=[0.05], cv=3, rounds=[50], monotonic_cst=SIGNS, reweight_every=None).fit(
+        X, y
+    )
+    free = QuadBoostRegressorCV(reg_lambda=[0.05], cv=3, rounds=[50], reweight_every=None).fit(X, y)
+    check_monotone(search.ensemble_)
+    assert search.best_score_ > 1.1 * free.best_score_, "the constraints cost something here, and the score says so"
+
+
+@pytest.mark.parametrize(
+    ("penalty", "strengths"), [("l1", 4), ("l1", [0.1, 0.01]), ("l2", 4), ("linf", [0.01, 0.05])], ids=str
+)
+def test_paths_are_monotone_exactly(penalty, strengths):
+    X, y = table()
+    path = regularization_path(X, y, penalty, strengths=strengths, tol=1e-3, monotonic_cst=SIGNS)
+    for number in range(len(path.strength)):
+        check_monotone(path.ensemble(number))
+    assert (path.dual_gap <= 1e-3 * y.var()).all()
+    assert (path.dual_gap >= 0).all()
+    assert strengths != 4 or penalty != "l1" or path.n_active[0] == 0 < path.n_active[1]
+
+
+def test_the_missing_voter_is_free():
+    X, y = table()
+    shape = shapes_of(QuadBoostRegressor(monotonic_cst=SIGNS).fit(X, y).ensemble_)[RISES]
+    assert shape.missing < shape.values.min()
+
+
+def test_the_fit_is_certified():
+    X, y = table()
+    model = QuadBoostRegressor(reg_lambda=0.02, tol=1e-8, monotonic_cst=SIGNS).fit(X, y)
+    assert model.stop_reason_ == "converged"
+    assert 0 <= model.dual_gap_ <= 1e-8 * y.var()
+    assert model.violation_ < 1e-4
+
+
+def test_constraints_that_hold_anyway_cost_nothing():
+    random = np.random.default_rng(0)
+    X = random.uniform(-1, 1, size=(2000, 3))
+    y = np.where(X[:, 0] > 0, 1.0, 0.0) - 2 * np.where(X[:, 1] > 0.3, 1.0, 0.0) + 0.01 * random.normal(size=2000)
+    free = QuadBoostRegressor(reg_lambda=0.01, tol=1e-10).fit(X, y)
+    model = QuadBoostRegressor(reg_lambda=0.01, tol=1e-10, monotonic_cst=[1, -1, 0]).fit(X, y)
+    np.testing.assert_allclose(model.predict(X), free.predict(X), atol=1e-4)
+
+
+@pytest.mark.parametrize("signs", [{}, {"a": 0}, [0, 0]], ids=str)
+def test_without_a_sign_no_bit_changes(signs):
+    X, y = table()
+    frame = pd.DataFrame(X[:, [0, 2]], columns=["a", "b"])
+    free = QuadBoostRegressor().fit(frame, y)
+    model = QuadBoostRegressor(monotonic_cst=signs).fit(frame, y)
+    np.testing.assert_array_equal(model.ensemble_.weight, free.ensemble_.weight)
+
+
+def test_columns_of_a_frame_go_by_their_names():
+    X, y = table()
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    model = QuadBoostRegressor(monotonic_cst={"a": 1, "b": -1}).fit(frame, y)
+    check_monotone(model.ensemble_.replace(feature_names=None))
+    assert model.ensemble_.info["parameters"]["monotonic_cst"] == "{'a': 1, 'b': -1}"
+
+
+def test_ordered_categories_are_to_be_given_as_numbers():
+    X, y = table()
+    frame = pd.DataFrame({"x": X[:, 1], "grade": pd.Categorical(np.where(X[:, 0] > 0, "good", "bad"), ordered=True)})
+    with pytest.raises(
+        ValueError, match="column 'grade' is a category; if its levels have an order, give them as numb"
+    ):
+        QuadBoostRegressor(monotonic_cst={"grade": 1}).fit(frame, y)
+    frame["grade"] = frame["grade"].cat.codes
+    QuadBoostRegressor(monotonic_cst={"grade": 1}).fit(frame, y)
+
+
+def test_a_warm_start_goes_on_within_the_same_constraints():
+    X, y = table()
+    once = QuadBoostRegressor(reg_lambda=0.001, max_rounds=80, tol=0, monotonic_cst=SIGNS).fit(X, y)
+    twice = QuadBoostRegressor(reg_lambda=0.001, max_rounds=40, tol=0, monotonic_cst=dict(SIGNS), warm_start=True).fit(
+        X, y
+    )
+    twice.set_params(max_rounds=80).fit(X, y)
+    np.testing.assert_array_equal(twice.ensemble_.weight, once.ensemble_.weight)
+    with pytest.raises(ValueError, match="warm_start goes on from a fit with monotonic_cst="):
+        twice.set_params(monotonic_cst={RISES: -1}).fit(X, y)

@@ -1,0 +1,134 @@
+"""C: the same bits from gcc."""
+
+import ctypes
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from export_models import KINDS, fitted, hard_rows, same_bits, shared_thresholds
+
+from quadboost.export.c import to_c
+
+COMPILER = shutil.which("cc")
+pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no C compiler")
+STRICT = ["-std=c99", "-pedantic-errors", "-Wall", "-Wextra", "-Werror", "-O2"]
+
+
+def compiled(text, folder, *options):
+    (folder / "model.c").write_text(text)
+    command = [COMPILER, *STRICT, *options, str(folder / "model.c"), "-o", str(folder / "model"), "-lm"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[:2000]
+    return str(folder / "model")
+
+
+class Compiled:
+    """The functions of a model that was compiled as a library."""
+
+    def __init__(self, model, folder):
+        self.model = model
+        self.library = ctypes.CDLL(compiled(to_c(model, name="m"), folder, "-shared", "-fPIC"))
+
+    def rows(self, frame):
+        """Each row's numbers and texts."""
+        has_text = (ctypes.c_int * frame.shape[1]).in_dll(self.library, "m_has_text")
+        for row in frame.itertuples(index=False):
+            is_missing = [value is None or value != value for value in row]
+            numbers = [np.nan if gone or isinstance(v, str) else float(v) for v, gone in zip(row, is_missing, strict=True)]
+            texts = [None if gone or not isinstance(v, str) else v.encode() for v, gone in zip(row, is_missing, strict=True)]
+            assert all(text is None or has for text, has in zip(texts, has_text, strict=True))
+            yield (ctypes.c_double * len(row))(*numbers), (ctypes.c_char_p * len(row))(*texts)
+
+    def call(self, function, frame, n):
+        out = (ctypes.c_double * n)()
+        found = []
+        for numbers, texts in self.rows(frame):
+            getattr(self.library, function)(numbers, texts, out)
+            found.append(list(out))
+        return np.array(found)
+
+    def predict(self, scores, n):
+        out, found = (ctypes.c_double * n)(), []
+        for own in scores:
+            self.library.m_predict((ctypes.c_double * len(own))(*own), out)
+            found.append(list(out))
+        return np.array(found)
+
+    def labels(self, scores):
+        return [self.library.m_label((ctypes.c_double * len(own))(*own)) for own in scores]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_same_bits(kind, tmp_path):
+    model, frame = fitted(kind), hard_rows()
+    c = Compiled(model, tmp_path)
+    scores = c.call("m_score", frame, model.n_outputs)
+    same_bits(scores, model.decision_function(frame))
+    if model.classes is None:
+        expected = model.predict(frame).reshape(len(frame), -1)
+        np.testing.assert_allclose(c.predict(scores, model.n_outputs), expected, rtol=1e-15)
+    else:
+        assert model.classes[c.labels(scores)].tolist() == model.predict(frame).tolist()
+        found = c.predict(scores, len(model.classes))
+        np.testing.assert_allclose(found, model.predict_proba(frame), rtol=0, atol=1e-15)
+    n_terms = len(model.shape_functions())
+    terms = c.call("m_contributions", frame, n_terms * model.n_outputs).reshape(len(frame), n_terms, model.n_outputs)
+    total = np.tile(np.atleast_1d(model.intercept), (len(frame), 1))
+    for term in range(n_terms):
+        total += terms[:, term]
+    same_bits(total, scores)
+
+
+def test_thresholds_that_are_neighbours(tmp_path):
+    import pandas as pd
+
+    model, cuts = shared_thresholds()
+    values = np.concatenate([cuts, np.nextafter(cuts, np.inf), np.nextafter(cuts, -np.inf), [np.nan, np.inf, -np.inf]])
+    X = np.column_stack([values, values[::-1], np.roll(values, 7)])
+    same_bits(Compiled(model, tmp_path).call("m_score", pd.DataFrame(X), 1)[:, 0], model.decision_function(X))
+
+
+@pytest.mark.parametrize("kind", ["logit-2", "targets"])
+def test_self_test_passes_and_tells_a_changed_value(kind, tmp_path):
+    text = to_c(fitted(kind))
+    done = subprocess.run([compiled(text, tmp_path, "-Dquadboost_model_SELF_TEST")], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "24 rows, 0 scores differ\n")
+    place = text.index("_intercept[] = {\n") + len("_intercept[] = {\n")
+    end = text.index("\n", place)
+    own = text[place:end].split(", ")
+    changed = ", ".join([float(np.nextafter(float.fromhex(own[0]), np.inf)).hex(), *own[1:]])
+    program = compiled(text[:place] + changed + text[end:], tmp_path, "-Dquadboost_model_SELF_TEST")
+    done = subprocess.run([program], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "output 0: expected" in done.stdout
+
+
+def test_fast_math_is_refused(tmp_path):
+    with pytest.raises(AssertionError, match="ffast-math would change the scores"):
+        compiled(to_c(fitted("logit-2")), tmp_path, "-ffast-math", "-c")
+
+
+def test_names_and_text_that_c_cannot_have_are_refused():
+    with pytest.raises(ValueError, match="which C cannot have"):
+        to_c(fitted("logit-2"), name="a-b")
+    categories = {feature: [["a\0b"]] if feature == 3 else levels for feature, levels in fitted("logit-2").categories.items()}
+    model = fitted("logit-2")
+    keep = ~np.isin(model.feature, list(categories))
+    odd = model.replace(
+        feature=model.feature[keep],
+        threshold=model.threshold[keep],
+        weight=model.weight[keep],
+        kind=model.kind[keep],
+        categories=categories,
+    )
+    with pytest.raises(ValueError, match="has a character that C cannot hold"):
+        to_c(odd)
+
+
+def test_text_of_the_model_is_not_taken_for_its_name(tmp_path):
+    model = fitted("logit-2")
+    names = ["NAME_x", *model.feature_names[1:]]
+    library = ctypes.CDLL(compiled(to_c(model.replace(feature_names=names)), tmp_path, "-shared", "-fPIC"))
+    found = (ctypes.c_char_p * len(names)).in_dll(library, "quadboost_model_feature_names")
+    assert [name.decode() for name in found] == names
