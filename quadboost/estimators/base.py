@@ -22,7 +22,7 @@ from ..choosing.plots import plot_strengths
 from ..common.checks import at_least, functions, one_of, positive
 from ..common.progress import news_of, steps_of
 from ..common.threads import resolve_threads
-from ..data.tables import listed
+from ..data.tables import has_names, listed
 from ..fitting.calibration import calibrate, calibrate_at_once
 from ..fitting.losses import coded, train_under_loss
 from ..fitting.problem import Problem, Reading, Rows
@@ -146,7 +146,7 @@ class QuadBoost(Explained, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
+        tags.input_tags.allow_nan = tags.input_tags.sparse = True
         return tags
 
     @classmethod
@@ -188,12 +188,22 @@ class QuadBoost(Explained, BaseEstimator):
         """What each feature adds to the score; see `Ensemble.shape_functions`."""
         return self._explained().shape_functions(bands=bands)
 
-    def _matrix(self, X: Any) -> np.ndarray:
+    def _check_fitted(self, X: Any) -> None:
+        """Refuse to predict before a fit; warn where X has no names and training had, as scikit-learn does."""
         check_is_fitted(self)
+        if self.ensemble_.feature_names is not None and not has_names(X):
+            warnings.warn(
+                f"X does not have valid feature names, but {type(self).__name__} was fitted with feature names",
+                UserWarning,
+                stacklevel=4,
+            )
+
+    def _matrix(self, X: Any) -> np.ndarray:
+        self._check_fitted(X)
         return self.ensemble_.matrix_of(X, owner=type(self).__name__)
 
     def _scores(self, X: Any) -> np.ndarray:
-        check_is_fitted(self)
+        self._check_fitted(X)
         return self.ensemble_.scores_of(X, n_jobs=self.n_jobs, owner=type(self).__name__)
 
     def _staged_scores(self, X: Any) -> Iterator[np.ndarray]:
@@ -213,17 +223,16 @@ class QuadBoost(Explained, BaseEstimator):
                 yield self._voters.scores(codes, own_weight, intercept) * self._target_scale
             return
         scores = np.tile([trace.first_intercept for trace in self._traces] * self._target_scale, (len(codes), 1))
-        weight = [dict[int, float]() for _ in self._traces]
-        updates = [tuple(values.tolist() for values in trace.updates()) for trace in self._traces]
-        n_rounds = np.atleast_1d(self.n_rounds_)
-        for round in range(int(n_rounds.max())):
-            for output in np.flatnonzero(n_rounds > round).tolist():
-                voters, new_weights, end = updates[output]
-                for i in range(end[round - 1] if round else 0, end[round]):
-                    feature, votes = self._voters.votes(voters[i])
-                    delta = (new_weights[i] - weight[output].get(voters[i], 0.0)) * self._target_scale[output]
-                    weight[output][voters[i]] = new_weights[i]
-                    scores[:, output] += delta * (votes[codes[:, feature]] - self._traces[output].centre[voters[i]])
+        followed = [trace.changes(self._voters.n_voters) for trace in self._traces]
+        for round in range(int(np.max(self.n_rounds_))):
+            for output in np.flatnonzero(np.atleast_1d(self.n_rounds_) > round).tolist():
+                voter, delta, fall = next(followed[output])
+                scale = self._target_scale[output]
+                if len(voter) == 1:
+                    column, votes = self._voters.votes(int(voter[0]))
+                    scores[:, output] += scale * (delta * votes - fall)[codes[:, column]]
+                else:  # a sweep: many voters at once
+                    scores[:, output] += scale * (self._voters.changes(codes, voter, delta) - fall)
             yield scores
 
     def _options(self) -> Options:

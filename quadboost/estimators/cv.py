@@ -350,7 +350,7 @@ class QuadBoostClassifierCV(_Search, QuadBoostClassifier):
 
         Parameters
         ----------
-        X : array, list of rows, pandas or polars frame, or pyarrow table, of shape (m, d)
+        X : array, list of rows, pandas or polars frame, pyarrow table or sparse matrix, of shape (m, d)
         y : array of shape (m,)
             Labels.
         sample_weight : array of shape (m,), optional
@@ -396,7 +396,7 @@ class QuadBoostRegressorCV(_Search, QuadBoostRegressor):
 
         Parameters
         ----------
-        X : array, list of rows, pandas or polars frame, or pyarrow table, of shape (m, d)
+        X : array, list of rows, pandas or polars frame, pyarrow table or sparse matrix, of shape (m, d)
         y : array of shape (m,) or (m, n_outputs)
         sample_weight : array of shape (m,), optional
         groups : array of shape (m,), optional
