@@ -212,7 +212,7 @@ def _used_trees(voters: Voters, weight: np.ndarray) -> tuple[Trees, np.ndarray, 
     trees = voters.trees
     node_weight = np.zeros((trees.n_nodes, weight.shape[1]))
     node_weight[~trees.is_root] = weight[voters.first_rule :]
-    used, kept = trees.used(node_weight.any(axis=1))
+    used, kept = trees.used(np.any(node_weight, axis=1, keepdims=True)[:, 0])
     return used, node_weight[kept], np.flatnonzero(kept)
 
 

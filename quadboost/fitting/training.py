@@ -30,6 +30,7 @@ from .growth import Grown, Growth, grow_trees
 from .problem import Problem, Rows
 from .ridge import Products, solve_ridge
 
+NO_TREES = Growth()
 LEAST_R2, MOST_R2 = 0.02, 0.99  # that a strength is chosen by
 LEAST_RIDGE = 1e-12
 
@@ -51,7 +52,7 @@ class Options:
     loss: str = "squared"
     quantile: float = 0.5
     huber_width: float | str = "auto"
-    growth: Growth = Growth()
+    growth: Growth = NO_TREES
 
     def __post_init__(self) -> None:
         one_of("loss", self.loss, LOSSES)
@@ -305,8 +306,8 @@ def solves_at_once(problem: Problem, measured: Measured, options: Options) -> bo
 def ridge_strength(measured: Measured, options: Options) -> float:
     """The strength of an l2 penalty on rules, in the units of the risk.
 
-    Were weights drawn at random, so that scores vary by as much as they explain, the best ridge would be the variance of
-    what is left over that of a weight: trace(G) / m * (1 - r2) / r2, with G the Gram matrix of centred voters.
+    Were weights drawn at random, so that scores vary by as much as they explain, the best ridge would be the variance
+    of what is left over that of a weight: trace(G) / m * (1 - r2) / r2, with G the Gram matrix of centred voters.
     """
     if options.reg_lambda != "auto":
         return float(options.reg_lambda)
@@ -357,7 +358,7 @@ def train_ridge(
 
 
 class _Watch:
-    """Looks at every iteration: tells the callback, keeps the best weights on the validation rows, says when to stop."""
+    """Looks at every iteration: tells the callback, keeps the best weights on the validation rows, says when to end."""
 
     def __init__(self, schedule: Schedule, validation: Measured | None, mean: np.ndarray, rows: Products) -> None:
         self.schedule, self.validation, self.mean, self.rows = schedule, validation, mean, rows
@@ -437,9 +438,10 @@ def _plain_result(
 ) -> Boosted:  # fmt: skip
     """The outcome of a fit that was not made by rounds."""
     trace = Trace(np.empty(0, np.int64), np.empty(0), [], float(intercept), {})
+    objective = risk if objective is None else objective
     return Boosted(
-        np.ascontiguousarray(weight), float(intercept), edge, float(risk), float(risk if objective is None else objective),
-        float(first_risk), dual_gap, violation, n_rounds, history, reason, trace, None,
+        np.ascontiguousarray(weight), float(intercept), edge, float(risk), float(objective), float(first_risk), dual_gap,
+        violation, n_rounds, history, reason, trace, None,
     )  # fmt: skip
 
 

@@ -111,7 +111,7 @@ class Trees:
 
     @property
     def right(self) -> np.ndarray:
-        """The node to the right of each node, counted over all trees; -1 for a leaf. The one to the left is the next."""
+        """The node to the right of each, counted over all trees; -1 for a leaf. The one to the left is the next."""
         return self._ends[1]
 
     @cached_property
