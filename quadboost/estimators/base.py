@@ -287,10 +287,12 @@ class QuadBoost(Explained, BaseEstimator):
         at_least("growth_rows", self.growth_rows, 1)
         if self.n_trees and self.warm_start:
             raise ValueError("warm_start is for stumps, and n_trees grows others each time; set warm_start=False")
-        seed = 0
-        if self.random_state is not None and self.n_trees:
-            given = self.random_state
-            seed = int(given if isinstance(given, Integral) else check_random_state(given).randint(2**31))
+        seed, given = 0, self.random_state
+        if isinstance(given, Integral):
+            check_random_state(given)  # refuses what is no seed
+            seed = int(given)
+        elif given is not None and self.n_trees:
+            seed = int(check_random_state(given).randint(2**31))
         return Growth(int(self.n_trees), int(self.max_leaves), self.max_conditions, int(self.growth_rows), seed)
 
     def _check_loss(self) -> None:

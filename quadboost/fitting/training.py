@@ -155,7 +155,9 @@ def grow_for(problem: Problem, rows: Rows, voters: Voters, codes: np.ndarray, op
         loss, y = loss_of(problem, rows, replace(options, loss="logistic", penalty=None, reg_lambda=0.0))
     else:
         loss, y = loss_of(problem, rows, options)
-    return grow_trees(voters, codes, y, rows.weight, loss, options.growth, bool(options.fit_intercept))
+    return grow_trees(
+        voters, codes, y, rows.weight, loss, options.growth, bool(options.fit_intercept), repeats=rows.repeats
+    )
 
 
 class Warm(NamedTuple):
