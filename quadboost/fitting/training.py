@@ -440,8 +440,8 @@ def _plain_result(
     trace = Trace(np.empty(0, np.int64), np.empty(0), [], float(intercept), {})
     objective = risk if objective is None else objective
     return Boosted(
-        np.ascontiguousarray(weight), float(intercept), edge, float(risk), float(objective), float(first_risk), dual_gap,
-        violation, n_rounds, history, reason, trace, None,
+        np.ascontiguousarray(weight), float(intercept), edge, float(risk), float(objective), float(first_risk),
+        dual_gap, violation, n_rounds, history, reason, trace, None,
     )  # fmt: skip
 
 
