@@ -20,9 +20,11 @@ from ..boosting.result import Boosted
 from ..boosting.rounds import open_run
 from ..common.threads import in_threads
 from ..fitting.losses import coded, train_under_loss
+from ..fitting.measured import Measured, Options
 from ..fitting.passes import begin
 from ..fitting.problem import Problem
-from ..fitting.training import Measured, Options, ridge_strength, solves_at_once, train, train_ridge
+from ..fitting.rules import ridge_strength, solves_at_once, train_ridge
+from ..fitting.training import train
 from .folds import Fold, Folds
 from .losses import PATIENCE, strengths_of_loss
 from .search import Candidate, Judge, Table
