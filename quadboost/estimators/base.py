@@ -34,7 +34,6 @@ from ..fitting.problem import Problem, Reading, Rows
 from ..fitting.training import train
 from ..model.ensemble import Ensemble, ShapeFunction
 from ..model.explained import Explained
-from ..voters.trees import MOST_LEAVES
 from .watching import Judge, Model, Watch, best_stage
 
 if TYPE_CHECKING:
@@ -280,20 +279,13 @@ class QuadBoost(Explained, BaseEstimator):
 
     def _growth(self) -> Growth:
         """How trees are grown, checked."""
-        at_least("n_trees", self.n_trees, 0)
-        at_least("max_leaves", self.max_leaves, 2)
-        if self.max_leaves > MOST_LEAVES:
-            raise ValueError(f"max_leaves={self.max_leaves} is more than a code can hold; give at most {MOST_LEAVES}")
-        if self.max_conditions is not None:
-            at_least("max_conditions", self.max_conditions, 1)
-        at_least("growth_rows", self.growth_rows, 1)
         if self.n_trees and self.warm_start:
             raise ValueError("warm_start is for stumps, and n_trees grows others each time; set warm_start=False")
         seed = 0
         if self.random_state is not None and self.n_trees:
             given = self.random_state
             seed = int(given if isinstance(given, Integral) else check_random_state(given).randint(2**31))
-        return Growth(int(self.n_trees), int(self.max_leaves), self.max_conditions, int(self.growth_rows), seed)
+        return Growth(self.n_trees, self.max_leaves, self.max_conditions, self.growth_rows, seed)
 
     def _check_loss(self) -> None:
         """Refuse losses that are for other targets."""
