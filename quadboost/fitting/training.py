@@ -144,6 +144,11 @@ def grow_for(problem: Problem, rows: Rows, voters: Voters, codes: np.ndarray, op
 
     Many classes are told apart better by trees that were grown to their log-likelihood, also under the squared loss.
     """
+    if options.mode == "forward" and problem.signs is not None:
+        raise ValueError(
+            "mode='forward' takes trees as they were grown, and monotonic_cst is on the weights that rules are given "
+            "after that; use mode='corrective', or n_trees=0"
+        )
     if (
         options.loss == "squared"
         and options.mode == "corrective"
@@ -153,7 +158,10 @@ def grow_for(problem: Problem, rows: Rows, voters: Voters, codes: np.ndarray, op
         loss, y = loss_of(problem, rows, replace(options, loss="logistic", penalty=None, reg_lambda=0.0))
     else:
         loss, y = loss_of(problem, rows, options)
-    return grow_trees(voters, codes, y, rows.weight, loss, options.growth, bool(options.fit_intercept))
+    growth, meetings = options.growth, problem.meetings
+    most = min((own for own in (growth.max_conditions, meetings.most) if own is not None), default=None)
+    growth = replace(growth, max_conditions=most, groups=meetings.groups)
+    return grow_trees(voters, codes, y, rows.weight, loss, growth, bool(options.fit_intercept))
 
 
 class Warm(NamedTuple):
@@ -272,6 +280,8 @@ class _Fit:
             return _theory_lambda(self.problem, self.measured, options, self.output)
         if options.reg_lambda != "auto":
             return float(options.reg_lambda)
+        if options.penalty == "l2" and self.measured.grown is not None:
+            return ridge_strength(self.measured, options)
         target_scale = float(np.sqrt(moments.target_risk(options.fit_intercept)[self.output]))
         n_examples = self.measured.rows.n_examples
         return auto_lambda(options.penalty, options.mode, n_examples, target_scale, moments.n_voters)
