@@ -19,7 +19,9 @@ def quoted(name):
 
 
 def _typed(texts):
-    """Numbers, if all are; not by pandas, which does not read every digit in all of its versions."""
+    """True and false or numbers, if all are; not by pandas, which does not read every digit in all of its versions."""
+    if {*texts} <= {"t", "f"}:
+        return [text == "t" for text in texts]
     try:
         return [float(text) for text in texts]
     except ValueError:

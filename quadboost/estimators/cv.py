@@ -72,8 +72,8 @@ SEARCH_PARAMETERS = """penalty : {"auto", "l1", "l2", "linf", None} or a list of
         nothing of the targets, but a strict estimate of the error wants this; it takes longer."""
 
 SEARCH_ATTRIBUTES = """cv_results_ : dict of arrays, one entry per candidate and number of rounds; ready for a frame
-        param_penalty, param_reg_lambda, param_alpha_max, param_n_trees, param_max_rounds, mean_test_score, std_test_score,
-        standard_error, rank_test_score and, for each split, split0_test_score and so on.
+        param_penalty, param_reg_lambda, param_alpha_max, param_n_trees, param_max_rounds, mean_test_score,
+        std_test_score, standard_error, rank_test_score and, for each split, split0_test_score and so on.
     best_index_ : int
         Where in `cv_results_` the choice is.
     best_params_ : dict
@@ -375,7 +375,7 @@ class QuadBoostClassifierCV(_Search, QuadBoostClassifier):
 
         Parameters
         ----------
-        X : array, list of rows, pandas or polars frame, or pyarrow table, of shape (m, d)
+        X : array, list of rows, pandas or polars frame, pyarrow table or sparse matrix, of shape (m, d)
         y : array of shape (m,)
             Labels.
         sample_weight : array of shape (m,), optional
@@ -424,7 +424,7 @@ class QuadBoostRegressorCV(_Search, QuadBoostRegressor):
 
         Parameters
         ----------
-        X : array, list of rows, pandas or polars frame, or pyarrow table, of shape (m, d)
+        X : array, list of rows, pandas or polars frame, pyarrow table or sparse matrix, of shape (m, d)
         y : array of shape (m,) or (m, n_outputs)
         sample_weight : array of shape (m,), optional
         groups : array of shape (m,), optional

@@ -62,7 +62,7 @@ class QuadBoostClassifier(ClassifierMixin, QuadBoost):
 
         Parameters
         ----------
-        X : array, list of rows, pandas or polars frame, or pyarrow table, of shape (m, d)
+        X : array, list of rows, pandas or polars frame, pyarrow table or sparse matrix, of shape (m, d)
             Missing values are NaN, None or NA.
         y : array of shape (m,)
             Labels.
@@ -156,7 +156,7 @@ class QuadBoostRegressor(RegressorMixin, QuadBoost):
 
         Parameters
         ----------
-        X : array, list of rows, pandas or polars frame, or pyarrow table, of shape (m, d)
+        X : array, list of rows, pandas or polars frame, pyarrow table or sparse matrix, of shape (m, d)
             Missing values are NaN, None or NA.
         y : array of shape (m,) or (m, n_outputs)
         sample_weight : array of shape (m,), optional

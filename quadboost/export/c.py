@@ -17,8 +17,8 @@ HEAD = r"""/* A QuadBoost model, in C99. Compile with an ordinary compiler, not 
  *   void NAME_predict(const double *scores, double *predictions);
  *   int NAME_label(const double *scores);
  *
- * A row is numbers[NAME_FEATURES], NaN where missing (true is 1, false 0). If features hold text, NAME_has_text says which:
- * theirs is texts[NAME_FEATURES], UTF-8, NULL where missing; else texts may be NULL. NAME_score writes
+ * A row is numbers[NAME_FEATURES], NaN where missing (true is 1, false 0). NAME_has_text says which features hold text:
+ * theirs is texts[NAME_FEATURES], UTF-8, NULL where missing. If none does, texts may be NULL. NAME_score writes
  * scores[NAME_OUTPUTS], NAME_contributions what each of NAME_TERMS terms adds to them, term after term, names in
  * NAME_term_names. NAME_predict writes the probabilities of NAME_CLASSES classes, or the targets of a regression;
  * NAME_label returns the place of the label in NAME_classes. All of it is reentrant.
@@ -361,7 +361,7 @@ def _array(declaration: str, items: Iterable[str]) -> str:
 def _text(text: str) -> str:
     """A literal of ASCII, in which no character means anything else to any compiler."""
     plain = [
-        chr(byte) if chr(byte).isalnum() and byte < 128 or byte in b" _-." else f"\\{byte:03o}"
+        chr(byte) if (chr(byte).isalnum() and byte < 128) or byte in b" _-." else f"\\{byte:03o}"
         for byte in text.encode()
     ]
     return '"' + "".join(plain).replace("NAME", "\\116AME") + '"'  # NAME stands for the name of the model

@@ -14,7 +14,7 @@ from ..boosting.strength import Strengths, strengths_by_gcv
 from ..data.exact import exact_mean
 from .passes import Coded, Passes, Stage, minimise
 from .problem import Problem
-from .training import Measured, Options, Trained, importance_of, loss_of, ridge_strength, solves_at_once, train_as_grown
+from .training import Measured, Options, Trained, loss_of, ridge_strength, solves_at_once, train_as_grown
 
 Watch = Callable[[Passes], str]
 
@@ -72,8 +72,7 @@ def train_under_loss(
         replace(own, first_risk=first.loss, violation=violation, history=found, stop_reason=why)
         for own in passes.boosted()
     ]
-    importance = importance_of(measured.voters, measured.moments, passes.stage.weight)
-    return Trained(measured.voters, boosted, strengths, importance, loss.link, stages)
+    return Trained(measured.voters, boosted, strengths, loss.link, stages)
 
 
 def coded(problem: Problem, measured: Measured, options: Options, *, suffix: str = "") -> tuple[Coded, Loss]:

@@ -29,8 +29,8 @@ from ..data.schema import FrameSchema, read_table, to_matrix
 from ..model.ensemble import Ensemble
 from ..moments.sums import ColumnSums, Sums
 from ..voters.columns import Voters
-from ..voters.trees import Trees
 from ..voters.thresholds import InfiniteValue, candidate_voters
+from ..voters.trees import Trees
 from .limits import limits_of
 
 
@@ -218,7 +218,7 @@ def _used_trees(voters: Voters, weight: np.ndarray) -> tuple[Trees, np.ndarray, 
     trees = voters.trees
     node_weight = np.zeros((trees.n_nodes, weight.shape[1]))
     node_weight[~trees.is_root] = weight[voters.first_rule :]
-    used, kept = trees.used(node_weight.any(axis=1))
+    used, kept = trees.used(np.any(node_weight, axis=1, keepdims=True)[:, 0])
     return used, node_weight[kept], np.flatnonzero(kept)
 
 
@@ -236,7 +236,7 @@ def bin_mass_of(sums: Sums, active: np.ndarray) -> np.ndarray:
     """Weight of the rows in each bin of the shape functions of some voters, given by ascending numbers."""
     assert isinstance(sums, ColumnSums)
     columns, position = sums.voters.locate(active)
-    found = [np.empty(0)]
+    found: list[np.ndarray] = [np.empty(0)]
     for column in np.unique(columns).tolist():
         own = position[columns == column]
         place = shape_bins(sums.voters, column, own[own < sums.voters.n_cuts[column]])
@@ -247,8 +247,8 @@ def bin_mass_of(sums: Sums, active: np.ndarray) -> np.ndarray:
 def shape_bins(voters: Voters, column: int, cuts: np.ndarray) -> np.ndarray:
     """Which bin of the shape function each bin of a column belongs to, given the numbers of the active cuts.
 
-    Bins between cuts that are not active are one bin of the shape function. Levels come first, each for itself, then one
-    never seen; missing values are last.
+    Bins between cuts that are not active are one bin of the shape function. Levels come first, each for itself, then
+    one never seen; missing values are last.
     """
     n_cuts = int(voters.n_cuts[column])
     if voters.is_level[column]:

@@ -24,11 +24,13 @@ from ..data.exact import exact_mean
 from ..moments.moments import Moments, column_moments
 from ..moments.sums import ColumnSums
 from ..voters.columns import Voters
+from ..voters.rules import sides
 from ..voters.thresholds import check_thresholds
 from .growth import Grown, Growth, grow_trees
 from .problem import Problem, Rows
 from .ridge import Products, solve_ridge
 
+NO_TREES = Growth()
 LEAST_R2, MOST_R2 = 0.02, 0.99  # that a strength is chosen by
 LEAST_RIDGE = 1e-12
 
@@ -50,7 +52,7 @@ class Options:
     loss: str = "squared"
     quantile: float = 0.5
     huber_width: float | str = "auto"
-    growth: Growth = Growth()
+    growth: Growth = NO_TREES
 
     def __post_init__(self) -> None:
         one_of("loss", self.loss, LOSSES)
@@ -178,7 +180,6 @@ class Trained:
     voters: Voters
     boosted: list[Boosted]
     strengths: list[Strengths]
-    importance: np.ndarray
     link: str | None = None  # None: that of the squared loss
     stages: list[tuple[np.ndarray, np.ndarray]] | None = None  # weights and intercepts after each pass
 
@@ -220,8 +221,7 @@ def train(
         else:
             strengths.append(Strengths(fit.reg_lambda()))
             boosted.append(fit.rounds(strengths[-1], schedule))
-    weight = np.column_stack([result.weight for result in boosted])
-    return Trained(measured.voters, boosted, strengths, importance_of(measured.voters, measured.moments, weight))
+    return Trained(measured.voters, boosted, strengths)
 
 
 @dataclass(frozen=True)
@@ -316,8 +316,8 @@ def solves_at_once(problem: Problem, measured: Measured, options: Options) -> bo
 def ridge_strength(measured: Measured, options: Options) -> float:
     """The strength of an l2 penalty on rules, in the units of the risk.
 
-    Were weights drawn at random, so that scores vary by as much as they explain, the best ridge would be the variance of
-    what is left over that of a weight: trace(G) / m * (1 - r2) / r2, with G the Gram matrix of centred voters.
+    Were weights drawn at random, so that scores vary by as much as they explain, the best ridge would be the variance
+    of what is left over that of a weight: trace(G) / m * (1 - r2) / r2, with G the Gram matrix of centred voters.
     """
     if options.reg_lambda != "auto":
         return float(options.reg_lambda)
@@ -363,13 +363,12 @@ def train_ridge(
                 violation=float(np.abs(solved.edge[:, output] - strength * solved.weight[:, output]).max(initial=0.0)),
             )
         )  # fmt: skip
-    importance = importance_of(measured.voters, moments, solved.weight)
     stages = [(solved.weight, solved.intercept)]
-    return Trained(measured.voters, boosted, [Strengths(strength)] * y.shape[1], importance, None, stages)
+    return Trained(measured.voters, boosted, [Strengths(strength)] * y.shape[1], None, stages)
 
 
 class _Watch:
-    """Looks at every iteration: tells the callback, keeps the best weights on the validation rows, says when to stop."""
+    """Looks at every iteration: tells the callback, keeps the best weights on the validation rows, says when to end."""
 
     def __init__(self, schedule: Schedule, validation: Measured | None, mean: np.ndarray, rows: Products) -> None:
         self.schedule, self.validation, self.mean, self.rows = schedule, validation, mean, rows
@@ -427,8 +426,7 @@ def train_as_grown(problem: Problem, measured: Measured, options: Options, valid
         for output in range(y.shape[1])
     ]
     link = None if options.loss == "squared" else loss.link
-    importance = importance_of(voters, measured.moments, weight)
-    return Trained(voters, boosted, [Strengths(0.0)] * y.shape[1], importance, link, [(weight, intercept)])
+    return Trained(voters, boosted, [Strengths(0.0)] * y.shape[1], link, [(weight, intercept)])
 
 
 def _staged_risks(measured: Measured, loss: Loss, y: np.ndarray, grown: Grown) -> np.ndarray:
@@ -450,9 +448,10 @@ def _plain_result(
 ) -> Boosted:  # fmt: skip
     """The outcome of a fit that was not made by rounds."""
     trace = Trace(np.empty(0, np.int64), np.empty(0), [], float(intercept), {})
+    objective = risk if objective is None else objective
     return Boosted(
-        np.ascontiguousarray(weight), float(intercept), edge, float(risk), float(risk if objective is None else objective),
-        float(first_risk), dual_gap, violation, n_rounds, history, reason, trace, None,
+        np.ascontiguousarray(weight), float(intercept), edge, float(risk), float(objective), float(first_risk), dual_gap,
+        violation, n_rounds, history, reason, trace, None,
     )  # fmt: skip
 
 
@@ -474,12 +473,15 @@ def importance_of(voters: Voters, moments: Moments, weight: np.ndarray) -> np.nd
 
 def _share_of_features(voters: Voters, weight: np.ndarray, spread: np.ndarray) -> np.ndarray:
     """What trees add, given for each tree, by feature."""
-    trees, found = voters.trees, np.zeros(voters.n_features)
+    trees = voters.trees
     size = np.zeros(trees.n_nodes)
     size[~trees.is_root] = np.abs(weight[voters.first_rule :]).sum(axis=1)
     total = np.bincount(trees.tree, size, trees.n_trees)
-    asked = [np.unique(trees.feature[[node for node, _ in way]]) if way else [] for way in trees.paths()]
-    for node in np.flatnonzero(size).tolist():
-        tree = trees.tree[node]
-        found[asked[node]] += spread[tree] * size[node] / total[tree] / len(asked[node])
+    features = np.unique(trees.feature[~trees.is_leaf])
+    asked = np.logical_or(*sides(trees, features))
+    share = np.divide(
+        size * spread[trees.tree], (total[trees.tree] * asked.sum(axis=1)), out=np.zeros(len(size)), where=size > 0
+    )
+    found = np.zeros(voters.n_features)
+    found[features] = (asked * share[:, None]).sum(axis=0)
     return found
