@@ -307,7 +307,8 @@ class QuadBoost(Explained, BaseEstimator):
 
     @property
     def _reading(self) -> Reading:
-        return Reading(self.categorical_features, self.min_category_count, type(self).__name__, self.monotonic_cst, self.interaction_cst)
+        own = (self.categorical_features, self.min_category_count, type(self).__name__)
+        return Reading(*own, self.monotonic_cst, self.interaction_cst)
 
     def _fit(
         self, problem: Problem, validation: Rows | None, options: Options, start: float,
