@@ -46,6 +46,9 @@ TREE_PARAMETERS = """n_trees : int
         Most leaves of a tree, at most 254.
     max_conditions : int, optional
         Most features that meet in a rule; 2: pairs only.
+    interaction_cst : "pairwise", "no_interactions" or a list of groups of columns, optional
+        Which features may meet in a rule: those of a group, given by their names or numbers. Columns in no group are
+        one more.
     growth_rows : int
         Trees are grown on at most so many rows, and weighed on all of them."""
 
@@ -298,7 +301,8 @@ class QuadBoost(Explained, BaseEstimator):
 
     @property
     def _reading(self) -> Reading:
-        return Reading(self.categorical_features, self.min_category_count, type(self).__name__, self.monotonic_cst)
+        own = (self.categorical_features, self.min_category_count, type(self).__name__)
+        return Reading(*own, self.monotonic_cst, self.interaction_cst)
 
     def _fit(
         self, problem: Problem, validation: Rows | None, options: Options, start: float,

@@ -106,6 +106,8 @@ class _Fit:
             return _theory_lambda(self.problem, self.measured, options, self.output)
         if options.reg_lambda != "auto":
             return float(options.reg_lambda)
+        if options.penalty == "l2" and self.measured.grown is not None:
+            return ridge_strength(self.measured, options)
         target_scale = float(np.sqrt(moments.target_risk(options.fit_intercept)[self.output]))
         n_examples = self.measured.rows.n_examples
         return auto_lambda(options.penalty, options.mode, n_examples, target_scale, moments.n_voters)
