@@ -278,7 +278,8 @@ def assert_trees(record: ModelRecord) -> None:
             assert feature >= 0 or threshold == trees.missing_right[node] == 0
             assert feature not in record.categories or threshold in range(len(record.categories[feature]))
             assert not len(mass) or 0 <= mass[node] <= 1.001 * mass[first]
-        assert min(ways[:-1]) == 0 and ways[-1] == -1
+        assert min(ways[:-1]) == 0
+        assert ways[-1] == -1
 
 
 def start_python(directory: Path, script: str, *arguments: object) -> subprocess.Popen[str]:

@@ -60,7 +60,9 @@ def check_trees(
     is_used = (threshold != 0) | (trees.missing_right != 0)
     _refuse(trees.is_leaf & is_used, threshold, "node {0} is a leaf, and has the threshold {1} or a side for missing")
     _ = trees.right  # refuses what is no tree
-    _refuse(trees.n_leaves > MOST_LEAVES, trees.n_leaves, f"tree {{0}} has {{1}} leaves, at most {MOST_LEAVES} are read")
+    _refuse(
+        trees.n_leaves > MOST_LEAVES, trees.n_leaves, f"tree {{0}} has {{1}} leaves, at most {MOST_LEAVES} are read"
+    )
     if categories:
         no_level = ~trees.is_leaf & _is_no_level(threshold, _n_levels(feature, categories))
         _refuse(no_level, threshold, "node {0} asks for level {1}, which its feature does not have")

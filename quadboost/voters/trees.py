@@ -61,7 +61,9 @@ class Trees:
 
     def copy(self) -> Trees:
         types = (np.int64, np.int32, np.float64, np.uint8)
-        return Trees(*(np.array(own, dtype, order="C") for own, dtype in zip(self.arrays().values(), types, strict=True)))
+        return Trees(
+            *(np.array(own, dtype, order="C") for own, dtype in zip(self.arrays().values(), types, strict=True))
+        )
 
     def arrays(self) -> dict[str, np.ndarray]:
         return {own.name: getattr(self, own.name) for own in fields(self)}
@@ -168,7 +170,9 @@ class Trees:
     def part(self, first: int, last: int) -> Trees:
         """The trees first..last - 1."""
         nodes = slice(self.start[first], self.start[last])
-        return Trees(self.start[first : last + 1] - nodes.start, *(own[nodes] for own in list(self.arrays().values())[1:]))
+        return Trees(
+            self.start[first : last + 1] - nodes.start, *(own[nodes] for own in list(self.arrays().values())[1:])
+        )
 
     def parts(self) -> list[Trees]:
         """The same trees, some at a time: as many as a `Reach` should have."""
@@ -231,7 +235,10 @@ def leaf_codes(
             dtype=np.int64,
         )
         reach = Reach.of(part, n_bins[np.unique(feature)], cut, is_level[feature].astype(np.uint8))
-        bins, left = np.empty((n_threads, len(reach.feature)), np.int32), np.empty((n_threads, reach.table.shape[1]), np.uint32)
+        bins, left = (
+            np.empty((n_threads, len(reach.feature)), np.int32),
+            np.empty((n_threads, reach.table.shape[1]), np.uint32),
+        )
         if len(codes) and len(inner):
             leaves_of_codes(codes, reach.feature, reach.table, reach.start, reach.words_each, out, bins, left)
         found.append(out)
