@@ -154,14 +154,13 @@ cdef void _find_split(
         return
     before = _quality(sums, of.n_targets)
     leaf.best.gain = 1e-12 * before if before > 0 else 0  # less is rounding
-    k = 0
+    leaf.best.column = -1
     for f in range(of.d):
         if of.bin_start[f + 1] - of.bin_start[f] > 2 and _may_split(of, on_way, leaf.n_columns, f):
             _best_of_column(
                 of, histogram + of.bin_start[f] * width, of.bin_start[f + 1] - of.bin_start[f], f, sums, sums + width,
                 sums + 2 * width, before, &leaf.best)
-            k = 1
-    if k == 0:
+    if leaf.best.column < 0:
         leaf.best.gain = 0
 
 

@@ -191,9 +191,8 @@ WRONG = {
 
 @pytest.mark.parametrize(("changes", "message"), WRONG.values(), ids=WRONG)
 def test_arrays_that_are_no_trees_are_refused(changes, message):
-    arrays = {
-        "start": np.array([0, 3]), "feature": np.array([0, -1, -1]), "threshold": np.zeros(3), "missing_right": np.zeros(3)
-    }  # fmt: skip
+    arrays = {"start": np.array([0, 3]), "feature": np.array([0, -1, -1])}
+    arrays |= {"threshold": np.zeros(3), "missing_right": np.zeros(3)}
     with pytest.raises(ValueError, match=message):
         Ensemble([], [], np.zeros(0), 0.0, n_features=1, trees=Trees(**(arrays | changes)), node_weight=np.zeros(3))
 

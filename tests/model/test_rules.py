@@ -44,8 +44,9 @@ def random_model(seed, n_outputs):
     node_weight[(rng.random(trees.n_nodes) < 0.3) | trees.is_root] = 0.0
     feature, kind, threshold = ([0, 0, 1, 2], [0, 0, 1, 2], [0.0, 1.0, 2.0, 0.0]) if seed % 2 else ([], [], [])
     return Ensemble(
-        feature, threshold, rng.normal(size=(len(feature), *outputs)), rng.normal(size=outputs), kind=kind, n_features=3,
-        categories={1: LEVELS}, trees=trees, node_weight=node_weight, feature_names=["size", "colour", "price"],
+        feature, threshold, rng.normal(size=(len(feature), *outputs)), rng.normal(size=outputs), kind=kind,
+        n_features=3, categories={1: LEVELS}, feature_names=["size", "colour", "price"], trees=trees,
+        node_weight=node_weight,
     )  # fmt: skip
 
 
