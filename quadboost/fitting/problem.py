@@ -33,6 +33,8 @@ from ..voters.thresholds import InfiniteValue, candidate_voters
 from ..voters.trees import Trees
 from .limits import limits_of
 
+ANY = Meetings()
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -95,7 +97,7 @@ class Problem:
     classes: np.ndarray | None = None
     class_weight: np.ndarray | None = None
     signs: np.ndarray | None = None
-    meetings: Meetings = Meetings()
+    meetings: Meetings = ANY
 
     @classmethod
     def of_labels(cls, X: Any, y: Any, sample_weight: Any, reading: Reading, class_weight: Any = None) -> Problem:

@@ -17,7 +17,7 @@ from ..boosting.strength import Strengths, strengths_by_gcv
 from ..moments.moments import Moments
 from .measured import Measured, Options, Trained, Warm
 from .problem import Problem
-from .rules import solves_at_once, train_as_grown, train_ridge
+from .rules import ridge_strength, solves_at_once, train_as_grown, train_ridge
 
 
 def train(
