@@ -27,7 +27,7 @@ class Explained:
 
         return explain(self._explained(), X, background=background, scale=scale, owner=type(self).__name__)
 
-    def importances(self, kind: str = "mean_abs", X: Any = None) -> list[Any]:
+    def importances(self, kind: str = "mean_abs", X: Any = None, by: str = "term") -> list[Any]:
         """How much each term moves the scores, the largest first.
 
         Parameters
@@ -36,10 +36,12 @@ class Explained:
             Mean of the absolute contribution, its standard deviation, or the largest less the smallest value.
         X : table, optional
             On these rows. By default on the training rows, which the model has counted.
+        by : {"term", "feature"}
+            "feature": what rules add is split between their features; then X is needed.
         """
         from ..explain.importance import importances
 
-        return importances(self._explained(), kind, X)
+        return importances(self._explained(), kind, X, by)
 
     def plot_shape(self, feature: int | str, *, output: int | None = None, ax: Any = None) -> Any:
         """Draw what a feature adds to the score, with its band and counts where they are known. Needs matplotlib."""
