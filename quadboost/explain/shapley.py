@@ -10,6 +10,7 @@ no more than how often each pattern of conditions occurs there.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from math import factorial
 from typing import NamedTuple
 
@@ -49,6 +50,7 @@ class Patterns(NamedTuple):
         return found
 
 
+@lru_cache
 def _shares(n: int) -> tuple[np.ndarray, np.ndarray]:
     """Twice the shares of those gained and of those lost, by how many there are of each."""
     up, down = np.zeros((2, n + 1, n + 1))

@@ -49,8 +49,9 @@ class Terms:
         weight = _weights(ensemble, rules)
         if background is not None:
             masses: list[np.ndarray] | None = coding.masses_of(background)
-            patterns: list[Patterns] | None = background_patterns(rules, background)
-            support = np.array([_support(own, len(rule.conditions)) for own, rule in zip(patterns, rules, strict=True)])
+            counted = background_patterns(rules, background)
+            patterns: list[Patterns] | None = counted
+            support = np.array([_support(own, len(rule.conditions)) for own, rule in zip(counted, rules, strict=True)])
             reference = BACKGROUND
         else:
             masses, patterns, reference = coding.masses(), None if rules else [], TRAINING

@@ -55,6 +55,18 @@ class Explained:
 
         return plot_importances(self._explained(), kind, X, n=n, ax=ax)
 
+    def plot_rules(self, *, output: int | None = None, n: int = 15, ax: Any = None) -> Any:
+        """Draw the n most important rules. Needs matplotlib."""
+        from ..explain.plots import plot_rules
+
+        return plot_rules(self._explained(), output=output, n=n, ax=ax)
+
+    def plot_pair(self, first: int | str, second: int | str, *, output: int | None = None, ax: Any = None) -> Any:
+        """Draw what the rules about just two features add to the score, as a heat map. Needs matplotlib."""
+        from ..explain.plots import plot_pair
+
+        return plot_pair(self._explained(), first, second, output=output, ax=ax)
+
     def plot_calibration(self, X: Any, y: Any, *, n_bins: int = 10, ax: Any = None) -> Any:
         """Draw how often the second of two classes is found among rows with like probabilities. Needs matplotlib."""
         from ..explain.plots import plot_calibration
