@@ -253,6 +253,8 @@ def shape_bins(voters: Voters, column: int, cuts: np.ndarray) -> np.ndarray:
     one never seen; missing values are last.
     """
     n_cuts = int(voters.n_cuts[column])
+    if voters.is_level[column] and n_cuts == 0:
+        return np.array([0, 2])  # a single level is not told from one never seen
     if voters.is_level[column]:
         return np.concatenate([[n_cuts], np.arange(n_cuts), [n_cuts + 1]])
     return np.append(np.searchsorted(cuts, np.arange(n_cuts + 1)), len(cuts) + 1)
