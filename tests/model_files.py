@@ -41,7 +41,7 @@ def example() -> ModelRecord:
 
 
 def calibrated() -> ModelRecord:
-    """The model of tests/data/model-v2.h5: the same voters, with a link folded into their weights, masses, and trees."""
+    """The model of tests/data/model-v2.h5: the same voters, with a link folded into their weights, masses and trees."""
     link = {"weight": 2.5 * example().weight, "intercept": 0.125, "link": "logit", "slope": 2.5}
     of_bins = [[3.0, 1.0, 0.5], [2.0, 2.5, 0.0, 0.0], [0.0, 4.5, 0.0], [4.25, 0.25, 0.0]]  # the last of each: missing
     bins = {"bin_mass": np.concatenate(of_bins), "bin_error": np.arange(13) / 64}
@@ -278,7 +278,8 @@ def assert_trees(record: ModelRecord) -> None:
             assert feature >= 0 or threshold == trees.missing_right[node] == 0
             assert feature not in record.categories or threshold in range(len(record.categories[feature]))
             assert not len(mass) or 0 <= mass[node] <= 1.001 * mass[first]
-        assert min(ways[:-1]) == 0 and ways[-1] == -1
+        assert min(ways[:-1]) == 0
+        assert ways[-1] == -1
 
 
 def start_python(directory: Path, script: str, *arguments: object) -> subprocess.Popen[str]:

@@ -25,8 +25,7 @@ class Condition:
     feature : int
     name : str
     low, high : float
-        The value is above low and at most high; where low is infinite, it may be as low as can be. No value is, if low is
-        not below high.
+        The value is above low and at most high; any value is above minus infinity, none if low is not below high.
     level : int or None
         The value is of this level of a categorical feature.
     not_levels : tuple of int

@@ -104,7 +104,8 @@ def test_used_trees_give_the_same_scores(trees, sizes, share):
     below = np.append(0, np.cumsum(own.any(axis=1)))
     for node in np.flatnonzero(~used.is_leaf).tolist():  # and nothing is kept for nothing
         assert below[used.end[node]] > below[node + 1]
-    assert not (used.threshold[used.is_leaf].any() or used.missing_right[used.is_leaf].any())
+    assert not (used.threshold[used.is_leaf].any())
+    assert not (used.missing_right[used.is_leaf].any())
     X = rows(60)
     np.testing.assert_allclose(scores(used, own, X), scores(trees, weight, X), rtol=0, atol=1e-11)
 
