@@ -220,7 +220,7 @@ class _Fit:
         """All weights solved for together: a few vectors of weights and of scores; with passes, what each came to."""
         n_voters = float(self.n_cuts.sum()) + self.n_missing + self._n_rules
         n_kept = MOST_KEPT if self.options.loss != "squared" else 0
-        return n_voters * (300 + 8 * self.n_outputs * (14 + n_kept)) + 8 * self.m * self.n_outputs * 9
+        return n_voters * (120 + 8 * self.n_outputs * (14 + n_kept)) + 8 * self.m * self.n_outputs * 9
 
     @property
     def has_gap(self) -> bool:
