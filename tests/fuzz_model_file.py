@@ -144,7 +144,9 @@ def mutated_sizes(arrays: Arrays, rng: random.Random) -> Arrays:
             n_trees, n_nodes = times * n_trees, times * n_nodes
         shapes |= {f"node_{name}": (n_nodes,) for name in ("feature", "threshold", "missing_right")}
         shapes |= {"tree_size": (n_trees,), "node_weight": (n_nodes, n_outputs)}
-        shapes["node_mass"] = (n_nodes if len(arrays["node_mass"]) and rng.random() < 0.5 else rng.choice([0, 0, n_nodes, 3]),)
+        shapes["node_mass"] = (
+            n_nodes if len(arrays["node_mass"]) and rng.random() < 0.5 else rng.choice([0, 0, n_nodes, 3]),
+        )
     return {name: np.resize(values, shapes.get(name, (n_voters,))) for name, values in arrays.items()}
 
 

@@ -63,7 +63,9 @@ def after(trees: Trees, node: int) -> int:
     return node
 
 
-def way_of(trees: Trees, tree: int, row: np.ndarray, categorical: Sequence[int] | Mapping[int, object] = ()) -> list[int]:
+def way_of(
+    trees: Trees, tree: int, row: np.ndarray, categorical: Sequence[int] | Mapping[int, object] = ()
+) -> list[int]:
     """The nodes that a row passes through, from the root to a leaf; NaN is missing, levels are numbers."""
     node = int(trees.start[tree])
     way = [node]

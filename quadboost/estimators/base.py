@@ -27,9 +27,11 @@ from ..common.threads import resolve_threads
 from ..data.tables import has_names, listed
 from ..fitting.calibration import calibrate, calibrate_at_once
 from ..fitting.growth import Growth
+from ..fitting.importance import importance_of
 from ..fitting.losses import coded, train_under_loss
+from ..fitting.measured import Measured, Options, Trained, Warm
 from ..fitting.problem import Problem, Reading, Rows
-from ..fitting.training import Measured, Options, Trained, Warm, importance_of, train
+from ..fitting.training import train
 from ..model.ensemble import Ensemble, ShapeFunction
 from ..model.explained import Explained
 from ..voters.trees import MOST_LEAVES

@@ -29,8 +29,8 @@ from ..common.checks import at_least, one_of
 from ..common.progress import steps_of
 from ..data.examples import labels_of, real_targets
 from ..fitting.calibration import calibrate_at_once
+from ..fitting.measured import Measured, Options
 from ..fitting.problem import Problem
-from ..fitting.training import Measured, Options
 from ..model.ensemble import Ensemble
 from ..moments.moments import DEFAULT_CACHE_BYTES
 from .base import QuadBoost

@@ -12,9 +12,10 @@ from ..boosting.penalties import L1, Penalty, auto_lambda, make_penalty
 from ..boosting.rounds import open_run
 from ..boosting.strength import Strengths, strengths_by_gcv
 from ..data.exact import exact_mean
+from .measured import Measured, Options, Trained, loss_of
 from .passes import Coded, Passes, Stage, minimise
 from .problem import Problem
-from .training import Measured, Options, Trained, loss_of, ridge_strength, solves_at_once, train_as_grown
+from .rules import ridge_strength, solves_at_once, train_as_grown
 
 Watch = Callable[[Passes], str]
 
