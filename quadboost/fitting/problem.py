@@ -11,7 +11,7 @@ import numpy as np
 from ..boosting.limits import Limits, limited
 from ..boosting.penalties import L1, Penalty
 from ..boosting.result import Boosted
-from ..data.constraints import Meetings, meetings_of, signs_of
+from ..data.constraints import ANY_MEET, Meetings, meetings_of, signs_of
 from ..data.exact import effective_count
 from ..data.examples import (
     Examples,
