@@ -34,8 +34,8 @@ def importances(ensemble: Ensemble, kind: str = "mean_abs", X: Any = None) -> li
     masses = coding.masses()
     if masses is None and kind != "range":
         raise ValueError(
-            f"this model has no counts of its training rows, which kind={kind!r} needs; give some rows, importances(X=...), "
-            "or use kind='range'"
+            f"this model has no counts of its training rows, which kind={kind!r} needs; give some rows, "
+            "importances(X=...), or use kind='range'"
         )
     found = []
     for j, table in enumerate(coding.tables):

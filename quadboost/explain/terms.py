@@ -60,8 +60,8 @@ class Explanation:
         """
         if self.reference == INTERCEPT:
             raise ValueError(
-                "this model has no counts of its training rows, so that there is nothing to take Shapley values against; "
-                "give some rows: explain(X, background=X_train)"
+                "this model has no counts of its training rows, which Shapley values are taken against; give some "
+                "rows: explain(X, background=X_train)"
             )
         found = np.zeros((len(self.values), self.ensemble.n_features, *self.values.shape[2:]))
         found[:, list(self.features)] = self.values
@@ -83,15 +83,12 @@ class Explanation:
         values = self.of_output(output)
         rank = {"both": np.abs(values), "up": values, "down": -values}[direction]
         order = np.argsort(-rank, axis=1, kind="stable")[:, : max(n, 0)]
-        what = "score" if self.scale == "score" else "prediction"
-        return [
-            [
-                f"{self.text_of(i, j)} {'raises' if values[i, j] > 0 else 'lowers'} the {what} by {abs(values[i, j]):.3g}"
-                for j in own
-                if rank[i, j] > 0
-            ]
-            for i, own in enumerate(order.tolist())
-        ]
+
+        def reason(i: int, j: int) -> str:
+            verb = "raises" if values[i, j] > 0 else "lowers"
+            return f"{self.text_of(i, j)} {verb} the {self.scale} by {abs(values[i, j]):.3g}"
+
+        return [[reason(i, j) for j in own if rank[i, j] > 0] for i, own in enumerate(order.tolist())]
 
     def text_of(self, row: int, term: int) -> str:
         """A term as it stands in a row, such as "age = 22"."""
@@ -113,9 +110,8 @@ class Explanation:
         """A pandas frame: base, a column per term, and the score; of several outputs, under the label of each."""
         pandas = import_module("pandas")
         base = np.broadcast_to(self.base, (len(self.values), *np.shape(self.base)))
-        last = "score" if self.scale == "score" else "prediction"
         whole = np.concatenate([base[:, None], self.values, self.total[:, None]], axis=1)
-        names = ["base", *self.terms, last]
+        names = ["base", *self.terms, self.scale]
         if whole.ndim == 2:
             return pandas.DataFrame(whole, columns=names, index=self.index)
         labels = range(whole.shape[2]) if self.ensemble.classes is None else self.ensemble.classes.tolist()
@@ -156,7 +152,7 @@ def explain(
     coding = Coding.of(ensemble)
     reference, masses = TRAINING, coding.masses()
     if background is not None:
-        reference, masses = BACKGROUND, coding.masses_of(_some_rows(ensemble.matrix_of(background, owner)))
+        reference, masses = BACKGROUND, coding.masses_of(ensemble.matrix_of(background, owner))
     elif masses is None:
         reference = INTERCEPT
     values, base = _contributions(ensemble, coding, matrix, masses)
@@ -177,12 +173,6 @@ def on_scale_of_predictions(explanation: Explanation) -> Explanation:
     """Contributions to the prediction: they add up to it, and have the signs of those to the score."""
     base, values = contributions_to_predictions(explanation.ensemble, explanation.base, explanation.values)
     return replace(explanation, values=values, base=base, scale="prediction")
-
-
-def _some_rows(matrix: np.ndarray) -> np.ndarray:
-    if not len(matrix):
-        raise ValueError("the background has no rows; give at least one")
-    return matrix
 
 
 def _contributions(

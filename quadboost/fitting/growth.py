@@ -23,7 +23,7 @@ from ..voters.trees import Trees
 
 SHRINKAGE = 0.1
 DIRECTIONS = 3  # combinations of outputs that a tree is grown to
-LEAST_EXAMPLES = 10  # of a leaf
+LEAST_EXAMPLES = (3, 10)  # of a leaf, at least and at most: a hundredth of all
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,15 @@ class Grown:
         What each leaf adds to the scores, shrunk; zero at other nodes.
     constant : array of shape (n_outputs,)
         The scores before the first tree.
+    r2 : float
+        What share of the squared pulls the trees are expected to explain on other rows: the sum over the trees of what
+        each explains on the half of the rows that it was not grown on.
     """
 
     trees: Trees
     step: np.ndarray
     constant: np.ndarray
+    r2: float
 
 
 def grow_trees(
@@ -70,16 +74,22 @@ def grow_trees(
         voters, np.ascontiguousarray(codes[kept]), y[kept], None if weight is None else weight[kept], keys[kept]
     )
     scores = np.tile(constant, (len(rows.y), 1))
-    grown, steps = [], []
+    grown, steps, explained = [], [], 0.0
+    pull = loss.pull(scores, rows.y)
+    first = rows.square(pull, np.ones(len(pull), dtype=bool))
     for number in range(growth.n_trees):
-        tree, node = rows.tree(loss.pull(scores, rows.y), growth, number)
+        in_bag = mixed(rows.keys, number) >> np.uint64(63) == 1
+        tree, node = rows.tree(pull, growth, number, in_bag)
         if tree.n_nodes > 1:
-            step = SHRINKAGE * rows.steps(node, tree, loss, scores)
+            step = SHRINKAGE * rows.steps(node, tree, pull, loss.bend(scores, rows.y))
             scores += step[node]
+            before, pull = pull, loss.pull(scores, rows.y)
+            explained += rows.square(before, ~in_bag) - rows.square(pull, ~in_bag)
             grown.append(tree)
             steps.append(step)
         tell()
-    return Grown(Trees.joined(grown), np.concatenate([np.zeros((0, y.shape[1])), *steps]), constant)
+    r2 = explained / first if first > 0 else 0.0
+    return Grown(Trees.joined(grown), np.concatenate([np.zeros((0, y.shape[1])), *steps]), constant, r2)
 
 
 def _is_whole(weight: np.ndarray) -> bool:
@@ -96,17 +106,22 @@ class _Rows:
         self.extent = Extent.of(len(y), weight)
         self.mass = self.extent.whole_weights(weight, len(y))
         n_examples = self.extent.total if self.extent.is_whole else float(len(y))
-        self.least_mass = int(LEAST_EXAMPLES * self.mass.sum() / n_examples)
+        least, most = LEAST_EXAMPLES
+        self.least_mass = int(min(most, max(least, n_examples / 100)) * self.mass.sum() / max(n_examples, 1.0))
         self.bin_start = voters.bin_start[: voters.n_features + 1]
 
-    def tree(self, pull: np.ndarray, growth: Growth, number: int) -> tuple[Trees, np.ndarray]:
-        """A tree grown to some pull on half of the rows, and the node, a leaf, that each row falls into."""
+    def square(self, pull: np.ndarray, part: np.ndarray) -> float:
+        """The mean of the squared pulls of some rows, summed over the outputs."""
+        if not part.any():
+            return 0.0
+        return exact_mean((pull[part] ** 2).sum(axis=1), None if self.weight is None else self.weight[part])
+
+    def tree(self, pull: np.ndarray, growth: Growth, number: int, in_bag: np.ndarray) -> tuple[Trees, np.ndarray]:
+        """A tree grown to some pull on some of the rows, and the node, a leaf, that each row falls into."""
         pull = self._directions(pull, mixed(np.array([growth.seed], dtype=np.uint64), number)[0])
         largest = np.abs(pull).max(axis=0, initial=0.0)
-        target = np.column_stack(
-            [self.extent.fixed_point(own, self.weight, float(largest.max())) for own in pull.T]
-        )
-        rows = np.flatnonzero(mixed(self.keys, number) >> np.uint64(63)).astype(np.int32)
+        target = np.column_stack([self.extent.fixed_point(own, self.weight, float(largest.max())) for own in pull.T])
+        rows = np.flatnonzero(in_bag).astype(np.int32)
         d, most = self.voters.n_features, 2 * growth.max_leaves - 1
         column, cut = np.empty(most, np.int32), np.zeros(most, np.int32)
         missing_right, child = np.zeros(most, np.uint8), np.zeros((most, 2), np.int32)
@@ -155,10 +170,9 @@ class _Rows:
         missing = np.where(is_leaf, 0, missing[order]).astype(np.uint8)
         return Trees(start, feature.copy(), threshold, missing), place
 
-    def steps(self, node: np.ndarray, tree: Trees, loss: Loss, scores: np.ndarray) -> np.ndarray:
+    def steps(self, node: np.ndarray, tree: Trees, pull: np.ndarray, bend: np.ndarray) -> np.ndarray:
         """The best step at each leaf, shape (n_nodes, n_outputs); zero at other nodes."""
-        pull = self._per_node(loss.pull(scores, self.y), node, tree)
-        bend = self._per_node(loss.bend(scores, self.y), node, tree)
+        pull, bend = self._per_node(pull, node, tree), self._per_node(bend, node, tree)
         return np.divide(pull, bend, out=np.zeros_like(pull), where=bend > 0)
 
     def _per_node(self, values: np.ndarray, node: np.ndarray, tree: Trees) -> np.ndarray:

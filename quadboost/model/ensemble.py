@@ -353,7 +353,9 @@ class Ensemble(Explained):
         write_model(path, ModelRecord.of(self))
 
     def _sum(self, steps: StepFunctions, X: np.ndarray, n_jobs: int | None) -> np.ndarray:
-        n_threads = 1 if len(X) * (steps.n_features + self.trees.n_trees) < CELLS_FOR_THREADS else resolve_threads(n_jobs)
+        n_threads = (
+            1 if len(X) * (steps.n_features + self.trees.n_trees) < CELLS_FOR_THREADS else resolve_threads(n_jobs)
+        )
         scores = steps.score(X if X.flags.aligned else X.copy(), n_threads)
         return scores[:, 0] if self.weight.ndim == 1 else scores
 

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from ..explain.importance import Importance
-    from ..explain.terms import Explanation
+from typing import Any
 
 
 class Explained:
@@ -15,8 +11,8 @@ class Explained:
     def _explained(self) -> Any:
         raise NotImplementedError
 
-    def explain(self, X: Any, *, background: Any = None, scale: str = "score") -> Explanation:
-        """What each term contributes to the score of each row.
+    def explain(self, X: Any, *, background: Any = None, scale: str = "score") -> Any:
+        """What each term contributes to the score of each row: an `Explanation`.
 
         Parameters
         ----------
@@ -24,14 +20,14 @@ class Explained:
         background : table, optional
             The rows that contributions are compared with. By default the training rows, which the model has counted.
         scale : {"score", "prediction"}
-            "prediction": contributions to the probability (of two classes, of the second), or to the target. They add up to
-            it, but depend on the way from the base to the score: the straight line, where all terms grow together.
+            "prediction": contributions to the probability (of two classes, of the second), or to the target. They add
+            up to it, but depend on the way from the base to the score: the straight line, all terms growing together.
         """
         from ..explain.terms import explain
 
         return explain(self._explained(), X, background=background, scale=scale, owner=type(self).__name__)
 
-    def importances(self, kind: str = "mean_abs", X: Any = None) -> list[Importance]:
+    def importances(self, kind: str = "mean_abs", X: Any = None) -> list[Any]:
         """How much each term moves the scores, the largest first.
 
         Parameters

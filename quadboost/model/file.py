@@ -75,6 +75,11 @@ def write_model(
     return hashlib.sha256(data).hexdigest()
 
 
+def digest_of(record: ModelRecord) -> str:
+    """SHA-256 of the file that `write_model` would write, in hexadecimal."""
+    return hashlib.sha256(_pack(*to_parts(record), __version__)).hexdigest()
+
+
 def read_model(path: str | os.PathLike[str], expected_sha256: str | None = None) -> ModelRecord:
     """Read a model that `write_model` wrote.
 

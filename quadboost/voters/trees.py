@@ -111,8 +111,15 @@ class Trees:
 
     @property
     def right(self) -> np.ndarray:
-        """The node to the right of each node, counted over all trees; -1 for a leaf. The one to the left is the next."""
+        """The node to the right of each, counted over all trees; -1 for a leaf. The one to the left is the next."""
         return self._ends[1]
+
+    @cached_property
+    def n_conditions(self) -> np.ndarray:
+        """How many conditions lead to each node."""
+        from .rules import n_conditions
+
+        return n_conditions(self)
 
     @cached_property
     def _leaves_before(self) -> np.ndarray:
