@@ -335,6 +335,13 @@ def _add_other_parameters(add: Callable[..., None]) -> None:
         metavar="COLUMN=SIGN",
     )
     add(
+        "--interactions",
+        "which features may meet in a rule: pairwise, no_interactions, or groups such as age,income age,debt",
+        dest="interaction_cst",
+        nargs="+",
+        metavar="COLUMN,COLUMN",
+    )
+    add(
         "--class-weight",
         "classification: weights of classes, or balanced (default: 1 each)",
         nargs="+",

@@ -22,6 +22,7 @@ from sklearn.utils import _safe_indexing
 from .._version import __version__
 from ..bounds.risk import Certificate, certify
 from ..common.progress import pace
+from ..data.constraints import MOST_THAT_MEET
 from ..data.tables import listed
 from ..estimators.cv import AUTO_TREES, QuadBoostClassifierCV, QuadBoostRegressorCV
 from ..estimators.plain import QuadBoostClassifier, QuadBoostRegressor
@@ -225,6 +226,20 @@ def _monotone(given: Sequence[str], names: Sequence[str]) -> dict[int, int]:
     return signs
 
 
+def _interactions(given: Sequence[str], names: Sequence[str]) -> Any:
+    """Groups of columns that may meet, their names divided by commas, or a word for them."""
+    if len(given) == 1 and given[0] in MOST_THAT_MEET:
+        return given[0]
+    groups = []
+    for item in given:
+        group = item.split(",")
+        for name in group:
+            if name not in names:
+                raise ValueError(f"--interactions names {name!r}, which is not among the features, {listed(names)}")
+        groups.append([list(names).index(name) for name in group])
+    return groups
+
+
 # --- fit ----------------------------------------------------------------------------------------------------
 
 
@@ -255,6 +270,8 @@ def _fit(
         options = {**options, "class_weight": _class_weight(options["class_weight"], examples.y)}
     if "monotonic_cst" in options:
         options = {**options, "monotonic_cst": _monotone(options["monotonic_cst"], examples.names)}
+    if "interaction_cst" in options:
+        options = {**options, "interaction_cst": _interactions(options["interaction_cst"], examples.names)}
     if validation is not None and task == CLASSIFICATION:
         unknown = np.setdiff1d(validation.y, examples.y)
         if len(unknown):

@@ -34,7 +34,6 @@ from ..fitting.problem import Problem, Reading, Rows
 from ..fitting.training import train
 from ..model.ensemble import Ensemble, ShapeFunction
 from ..model.explained import Explained
-from ..voters.trees import MOST_LEAVES
 from .watching import Judge, Model, Watch, best_stage
 
 if TYPE_CHECKING:
@@ -47,6 +46,9 @@ TREE_PARAMETERS = """n_trees : int
         Most leaves of a tree, at most 254.
     max_conditions : int, optional
         Most features that meet in a rule; 2: pairs only.
+    interaction_cst : "pairwise", "no_interactions" or a list of groups of columns, optional
+        Which features may meet in a rule: those of a group, given by their names or numbers. Columns in no group are
+        one more.
     growth_rows : int
         Trees are grown on at most so many rows, and weighed on all of them."""
 
@@ -280,20 +282,13 @@ class QuadBoost(Explained, BaseEstimator):
 
     def _growth(self) -> Growth:
         """How trees are grown, checked."""
-        at_least("n_trees", self.n_trees, 0)
-        at_least("max_leaves", self.max_leaves, 2)
-        if self.max_leaves > MOST_LEAVES:
-            raise ValueError(f"max_leaves={self.max_leaves} is more than a code can hold; give at most {MOST_LEAVES}")
-        if self.max_conditions is not None:
-            at_least("max_conditions", self.max_conditions, 1)
-        at_least("growth_rows", self.growth_rows, 1)
         if self.n_trees and self.warm_start:
             raise ValueError("warm_start is for stumps, and n_trees grows others each time; set warm_start=False")
         seed = 0
         if self.random_state is not None and self.n_trees:
             given = self.random_state
             seed = int(given if isinstance(given, Integral) else check_random_state(given).randint(2**31))
-        return Growth(int(self.n_trees), int(self.max_leaves), self.max_conditions, int(self.growth_rows), seed)
+        return Growth(self.n_trees, self.max_leaves, self.max_conditions, self.growth_rows, seed)
 
     def _check_loss(self) -> None:
         """Refuse losses that are for other targets."""
@@ -306,7 +301,8 @@ class QuadBoost(Explained, BaseEstimator):
 
     @property
     def _reading(self) -> Reading:
-        return Reading(self.categorical_features, self.min_category_count, type(self).__name__, self.monotonic_cst)
+        own = (self.categorical_features, self.min_category_count, type(self).__name__)
+        return Reading(*own, self.monotonic_cst, self.interaction_cst)
 
     def _fit(
         self, problem: Problem, validation: Rows | None, options: Options, start: float,

@@ -345,9 +345,9 @@ class QuadBoostClassifierCV(_Search, QuadBoostClassifier):
     Parameters
     ----------
     {SEARCH_PARAMETERS}
-    max_leaves, max_conditions, growth_rows, random_state, \
-    mode, max_rounds, thresholds, spacing, fit_intercept, reweight_every, reweight_sweeps, tol, cache_bytes, \
-    categorical_features, min_category_count, class_weight, monotonic_cst, loss, calibration, n_jobs, verbose
+    max_leaves, max_conditions, interaction_cst, growth_rows, random_state, mode, max_rounds, thresholds, spacing, \
+    fit_intercept, reweight_every, reweight_sweeps, tol, cache_bytes, categorical_features, min_category_count, \
+    class_weight, monotonic_cst, loss, calibration, n_jobs, verbose
         As in `QuadBoostClassifier`.
 
     Attributes
@@ -359,8 +359,8 @@ class QuadBoostClassifierCV(_Search, QuadBoostClassifier):
 
     def __init__(
         self, penalty: Any = "auto", *, n_trees: int | str = 0, max_leaves: int = 31, max_conditions: int | None = None,
-        growth_rows: int = 40_000, random_state: Any = None, reg_lambda: Any = 10, alpha_max: Any = 10,
-        rounds: Any = None, cv: Any = 5,
+        interaction_cst: Any = None, growth_rows: int = 40_000, random_state: Any = None, reg_lambda: Any = 10,
+        alpha_max: Any = 10, rounds: Any = None, cv: Any = 5,
         scoring: Any = "risk", one_standard_error: bool = False, thresholds_per_fold: bool = False,
         mode: str = "corrective", max_rounds: int = 1_000, thresholds: int | str = "auto", spacing: str = "quantile",
         fit_intercept: bool = True, reweight_every: int | str | None = "auto", reweight_sweeps: int | str = 1,
@@ -394,9 +394,9 @@ class QuadBoostRegressorCV(_Search, QuadBoostRegressor):
     Parameters
     ----------
     {SEARCH_PARAMETERS}
-    max_leaves, max_conditions, growth_rows, random_state, \
-    mode, max_rounds, thresholds, spacing, fit_intercept, reweight_every, reweight_sweeps, tol, cache_bytes, \
-    categorical_features, min_category_count, monotonic_cst, loss, quantile, huber_width, standardize, n_jobs, verbose
+    max_leaves, max_conditions, interaction_cst, growth_rows, random_state, mode, max_rounds, thresholds, spacing, \
+    fit_intercept, reweight_every, reweight_sweeps, tol, cache_bytes, categorical_features, min_category_count, \
+    monotonic_cst, loss, quantile, huber_width, standardize, n_jobs, verbose
         As in `QuadBoostRegressor`. With `standardize`, "risk" is in units of each target's variance.
 
     Attributes
@@ -408,8 +408,8 @@ class QuadBoostRegressorCV(_Search, QuadBoostRegressor):
 
     def __init__(
         self, penalty: Any = "auto", *, n_trees: int | str = 0, max_leaves: int = 31, max_conditions: int | None = None,
-        growth_rows: int = 40_000, random_state: Any = None, reg_lambda: Any = 10, alpha_max: Any = 10,
-        rounds: Any = None, cv: Any = 5,
+        interaction_cst: Any = None, growth_rows: int = 40_000, random_state: Any = None, reg_lambda: Any = 10,
+        alpha_max: Any = 10, rounds: Any = None, cv: Any = 5,
         scoring: Any = "risk", one_standard_error: bool = False, thresholds_per_fold: bool = False,
         mode: str = "corrective", max_rounds: int = 1_000, thresholds: int | str = "auto", spacing: str = "quantile",
         fit_intercept: bool = True, reweight_every: int | str | None = "auto", reweight_sweeps: int | str = 1,

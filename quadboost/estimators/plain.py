@@ -43,10 +43,11 @@ class QuadBoostClassifier(ClassifierMixin, QuadBoost):
 
     def __init__(
         self, penalty: str | None = "auto", *, n_trees: int = 0, max_leaves: int = 31,
-        max_conditions: int | None = None, growth_rows: int = 40_000, reg_lambda: float | str = "auto",
-        alpha_max: float = 0.1, mode: str = "corrective", max_rounds: int = 100_000, thresholds: int | str = "auto",
-        spacing: str = "quantile", fit_intercept: bool = True, reweight_every: int | str | None = "auto",
-        reweight_sweeps: int | str = 1, validation_fraction: float | None = None, patience: int = 50, tol: float = 1e-4,
+        max_conditions: int | None = None, interaction_cst: Any = None, growth_rows: int = 40_000,
+        reg_lambda: float | str = "auto", alpha_max: float = 0.1, mode: str = "corrective", max_rounds: int = 100_000,
+        thresholds: int | str = "auto", spacing: str = "quantile", fit_intercept: bool = True,
+        reweight_every: int | str | None = "auto", reweight_sweeps: int | str = 1,
+        validation_fraction: float | None = None, patience: int = 50, tol: float = 1e-4,
         cache_bytes: int = DEFAULT_CACHE_BYTES, categorical_features: Any = "auto", min_category_count: int = 5,
         class_weight: Any = None, monotonic_cst: Any = None, loss: str = "squared", calibration: str | None = "auto",
         warm_start: bool = False, max_seconds: float | None = None, callbacks: Sequence[Callback] | None = None,
@@ -129,10 +130,11 @@ class QuadBoostRegressor(RegressorMixin, QuadBoost):
 
     def __init__(
         self, penalty: str | None = "auto", *, n_trees: int = 0, max_leaves: int = 31,
-        max_conditions: int | None = None, growth_rows: int = 40_000, reg_lambda: float | str = "auto",
-        alpha_max: float = 0.1, mode: str = "corrective", max_rounds: int = 100_000, thresholds: int | str = "auto",
-        spacing: str = "quantile", fit_intercept: bool = True, reweight_every: int | str | None = "auto",
-        reweight_sweeps: int | str = 1, validation_fraction: float | None = None, patience: int = 50, tol: float = 1e-4,
+        max_conditions: int | None = None, interaction_cst: Any = None, growth_rows: int = 40_000,
+        reg_lambda: float | str = "auto", alpha_max: float = 0.1, mode: str = "corrective", max_rounds: int = 100_000,
+        thresholds: int | str = "auto", spacing: str = "quantile", fit_intercept: bool = True,
+        reweight_every: int | str | None = "auto", reweight_sweeps: int | str = 1,
+        validation_fraction: float | None = None, patience: int = 50, tol: float = 1e-4,
         cache_bytes: int = DEFAULT_CACHE_BYTES, categorical_features: Any = "auto", min_category_count: int = 5,
         monotonic_cst: Any = None, loss: str = "squared", quantile: float = 0.5, huber_width: float | str = "auto",
         standardize: bool = False, warm_start: bool = False, max_seconds: float | None = None,

@@ -10,7 +10,9 @@ import numpy as np
 from ..model.ensemble import Ensemble
 from .drawing import Curve, Level, Picture, counts_along, picture_of, score_unit, short_number
 from .importance import importances
+from .pairs import pair_of
 from .quality import calibration, label_numbers
+from .terms import rule_words
 from .words import feature_name, feature_number, shortened
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 UP, DOWN, INK, BAND, FAINT = "#e08a3c", "#1f4e79", "#22303c", "#b9cbdd", "#8793a0"
 LABEL = 34  # letters of a name on an axis
 INTERCEPT = "the intercept"
+MOST_NUMBERS = 120  # of a heat map, beyond which cells are too small for them
 
 
 def new_axes(ax: Any, size: tuple[float, float] = (6.4, 4.0)) -> Any:
@@ -180,6 +183,49 @@ def plot_waterfall(
     if explanation.reference != INTERCEPT:
         start_text = f"where {explanation.reference} have {base:.4g}"
     ax.set_title(f"{explanation.scale} {start[-1]:.4g}, {start_text}", loc="left", fontsize=10, color=INK)
+    return ax
+
+
+def plot_rules(ensemble: Ensemble, *, output: int | None = None, n: int = 15, ax: Any = None) -> Any:
+    """The most important rules: what each adds to the score where it holds, and how many training rows it holds for."""
+    output = _output(ensemble, output)
+    rules = list(ensemble.rules())[:n]
+    if not rules:
+        raise ValueError("this model has no rules; fit it with n_trees=100, or draw its shapes")
+    ax = new_axes(ax, (8.0, 0.9 + 0.32 * len(rules)))
+    weights = [float(np.atleast_1d(rule.weight)[output]) for rule in rules]
+    ax.barh(
+        range(len(rules)), [2 * own for own in weights], height=0.66, color=[UP if own > 0 else DOWN for own in weights]
+    )
+    names = [shortened(rule_words(rule), 70) for rule in rules]
+    shares = ["" if np.isnan(rule.support) else f"  {100 * rule.support:.1f} %" for rule in rules]
+    ax.set_yticks(range(len(rules)), [name + share for name, share in zip(names, shares, strict=True)], fontsize=8)
+    ax.set_ylim(len(rules) - 0.4, -0.6)
+    ax.axvline(0.0, color=FAINT, linewidth=0.8)
+    ax.tick_params(axis="y", length=0)
+    ax.set_xlabel(f"added where it holds ({score_unit(ensemble, output)})", color=INK)
+    return ax
+
+
+def plot_pair(
+    ensemble: Ensemble, first: int | str, second: int | str, *, output: int | None = None, ax: Any = None
+) -> Any:
+    """What the rules about just two features add to the score, as a heat map; small ones have numbers in their cells."""
+    output = _output(ensemble, output)
+    pair = pair_of(ensemble, feature_number(ensemble, first), feature_number(ensemble, second), output)
+    n_rows, n_columns = pair.values.shape
+    ax = new_axes(ax, (2.2 + 0.62 * n_columns, 1.4 + 0.42 * n_rows))
+    most = float(np.abs(pair.values).max()) or 1.0
+    mesh = ax.imshow(pair.values, cmap="PuOr_r", vmin=-most, vmax=most, aspect="auto")
+    ax.set_xticks(range(n_columns), [shortened(own, 14) for own in pair.labels[1]], rotation=40, ha="right", fontsize=8)
+    ax.set_yticks(range(n_rows), [shortened(own, 14) for own in pair.labels[0]], fontsize=8)
+    if n_rows * n_columns <= MOST_NUMBERS:
+        for (i, j), value in np.ndenumerate(pair.values):
+            dark = abs(value) > 0.6 * most
+            ax.text(j, i, f"{value:.2g}", ha="center", va="center", fontsize=7, color="white" if dark else INK)
+    ax.figure.colorbar(mesh, ax=ax, label=f"added to the score ({score_unit(ensemble, output)})")
+    ax.set_xlabel(shortened(pair.names[1], LABEL), color=INK)
+    ax.set_ylabel(shortened(pair.names[0], LABEL), color=INK)
     return ax
 
 

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from ..export.javascript import to_javascript
+from ..export.scorecard import to_scorecard
 from ..export.sql import to_sql
 from ..model.ensemble import Ensemble
 from ..model.whole_file import whole_file
-from .coding import Coding
 from .quality_section import Figures, quality_section
 from .sections import (
     data_section,
@@ -27,10 +27,13 @@ from .sections import (
     form_section,
     importance_section,
     model_section,
+    rules_section,
     shapes_section,
     training_section,
+    used_features,
 )
 from .svg import text_of
+from .terms import TRAINING, Terms
 from .words import feature_name, level_text, number_text, shortened
 
 MOST_DOWNLOAD = 1 << 17  # bytes of a download within the page
@@ -78,6 +81,7 @@ def report_html(model: Any, X: Any, y: Any, *, title: str | None = None) -> str:
         "Quality": f"<p>On {len(matrix):,} rows that the model has not seen.</p>{quality}",
         "Importance": importance_section(ensemble, matrix),
         "Shapes": shapes_section(ensemble),
+        "Rules": rules_section(ensemble),
         "Try a row": form,
         "Downloads": _downloads(ensemble),
     }
@@ -88,7 +92,7 @@ def report_html(model: Any, X: Any, y: Any, *, title: str | None = None) -> str:
 def _head(ensemble: Ensemble, matrix: np.ndarray, figures: Figures) -> str:
     rows = ensemble.info.get("rows")
     known = [(f"{rows:,}", "training rows")] if isinstance(rows, int) else []
-    used = np.unique(ensemble.feature).size
+    used = used_features(ensemble).size
     return figures_head([*known, (f"{len(matrix):,}", "rows held out"), (f"{used}", "features used"), *figures])
 
 
@@ -98,17 +102,24 @@ def _form(ensemble: Ensemble, matrix: np.ndarray) -> tuple[str, str]:
         program = to_javascript(ensemble)
     except ValueError as error:
         return f"<p>There is no form: {text_of(error)}</p>", ""
-    coding = Coding.of(ensemble)
-    masses, base = coding.masses(), np.array(np.atleast_1d(ensemble.intercept), dtype=np.float64)
-    means = []
-    for j, table in enumerate(coding.tables):
-        mean = np.zeros(table.shape[1]) if masses is None else masses[j] @ table / masses[j].sum()
-        means.append(mean.tolist())
-        base += mean
-    data = form_data(ensemble, matrix, means, base.tolist())
-    data["start"] = "intercept" if masses is None else "average training row"
+    terms = Terms.of(ensemble)
+    means = [*terms.means[: len(terms.coding.tables)].tolist(), *_means_of_trees(ensemble, terms.reference == TRAINING)]
+    data = form_data(ensemble, matrix, means, terms.base.tolist())
+    data["start"] = "average training row" if terms.reference == TRAINING else "intercept"
     own = json.dumps(data, allow_nan=False).replace("<", "\\u003c")
     return form_section(ensemble, matrix, data), program + _asset("page.js").replace("PAGE", own, 1)
+
+
+def _means_of_trees(ensemble: Ensemble, is_known: bool) -> list[list[float]]:
+    """The mean of what each tree adds over the training rows; trees that add nothing are no terms."""
+    trees, values = ensemble.trees, ensemble.leaf_values().reshape(ensemble.trees.n_nodes, ensemble.n_outputs)
+    found = []
+    for first, last in pairwise(trees.start.tolist()):
+        own = values[first:last]
+        if own.any():
+            mass = ensemble.node_mass[first:last] if is_known else np.zeros(last - first)
+            found.append((mass @ own / mass[0] if is_known else mass @ own).tolist())
+    return found
 
 
 def _downloads(ensemble: Ensemble) -> str:
@@ -123,6 +134,8 @@ def _downloads(ensemble: Ensemble) -> str:
                 f"the score in SQL, {dialect}",
             )
         )
+    if ensemble.classes is not None and len(ensemble.classes) == 2:
+        items.append(_link("scorecard.csv", "text/csv", lambda: to_scorecard(ensemble).to_csv(), "points to add up"))
     items.append(_link("shapes.csv", "text/csv", lambda: shapes_csv(ensemble), "the numbers behind the pictures"))
     return f"<ul>{''.join(items)}</ul>"
 

@@ -13,13 +13,19 @@ from ..model.links import LINKS
 from .drawing import picture_of, score_unit
 from .importance import importances
 from .quality_section import Figures, table
-from .svg import bars_svg, shape_svg, spark_svg, text_of
+from .svg import bars_svg, rect, shape_svg, spark_svg, svg, text_of
 from .words import feature_name, level_text, number_text, shortened
 
 MOST_FEATURES = 200  # in the table of the data, the list of importances and the form
 MOST_SHAPES = 100  # drawn
+MOST_RULES = 50  # listed
 MOST_OPTIONS = 100  # levels in a list to choose from; more are typed
 MOST_LETTERS = 300  # of a parameter
+
+
+def used_features(ensemble: Ensemble) -> np.ndarray:
+    """Those with a shape function, and those that trees ask for."""
+    return np.unique(np.concatenate([ensemble.feature, ensemble.trees.feature[~ensemble.trees.is_leaf]]))
 
 
 def digest(ensemble: Ensemble) -> str:
@@ -34,10 +40,11 @@ def model_section(ensemble: Ensemble) -> str:
     task = (
         f"classification: {', '.join(classes[:20])}{', ...' if len(classes) > 20 else ''}" if classes else "regression"
     )
-    used = np.unique(ensemble.feature).size
+    used = used_features(ensemble).size
+    rules = f" and {ensemble.n_rules:,} rules of {ensemble.trees.n_trees:,} trees" if ensemble.n_rules else ""
     rows = [
         ("task", task),
-        ("model", f"{len(ensemble.feature)} steps in {used} of {ensemble.n_features} features"),
+        ("model", f"{len(ensemble.feature):,} steps{rules}, of {used:,} of {ensemble.n_features:,} features"),
         ("score", f"fitted to the {ensemble.loss} loss; {LINKS[ensemble.link].words}"),
         ("SHA-256 of its file", digest(ensemble)),
         ("made with", f"quadboost {ensemble.info.get('quadboost', 'of an unknown version')}"),
@@ -84,7 +91,7 @@ def data_section(ensemble: Ensemble, matrix: np.ndarray) -> str:
     """What is in each column of the rows of the report, in a table."""
     if not len(matrix):
         return "<p>There are no rows.</p>"
-    used = set(ensemble.feature.tolist())
+    used, drawn = set(used_features(ensemble).tolist()), set(ensemble.feature.tolist())
     shown = sorted(range(min(ensemble.n_features, matrix.shape[1])), key=lambda feature: feature not in used)
     rows = []
     for feature in sorted(shown[:MOST_FEATURES]):
@@ -93,7 +100,7 @@ def data_section(ensemble: Ensemble, matrix: np.ndarray) -> str:
         missing = 100 * (1 - len(known) / len(column))
         kind, typical, counts = _column(ensemble, feature, known)
         name = text_of(shortened(feature_name(ensemble, feature), 60))
-        name = f'<a href="#shape-{feature}">{name}</a>' if feature in used else name
+        name = f'<a href="#shape-{feature}">{name}</a>' if feature in drawn else name
         unused = "" if feature in used else ' <span class="faint">not used</span>'
         rows.append(
             f"<tr><th scope=row>{name}{unused}</th><td>{kind}</td><td class=number>{missing:.1f} %</td>"
@@ -146,9 +153,11 @@ def shapes_section(ensemble: Ensemble) -> str:
     """Every shape function, the most important first."""
     bands = len(ensemble.bin_error) > 0
     shapes = {feature_name(ensemble, own.feature): own for own in ensemble.shape_functions(bands=bands)}
-    order = [shapes[own.term] for own in importances(ensemble, "mean_abs" if len(ensemble.bin_mass) else "range")]
+    kind = "mean_abs" if len(ensemble.bin_mass) else "range"
+    order = [shapes[own.term] for own in importances(ensemble, kind) if own.term in shapes]
     several = ensemble.n_outputs > 1
-    words = ["The score is the sum of these pictures and a constant."]
+    rules = ", of the rules below" if ensemble.n_rules else ""
+    words = [f"The score is the sum of these pictures{rules} and a constant."]
     if len(ensemble.bin_mass):
         words.append("Zero is the average training row; the grey strip shows where the training rows are.")
     else:
@@ -178,6 +187,33 @@ def shapes_section(ensemble: Ensemble) -> str:
     if more > 0:
         words.append(f"{more:,} less important features are not drawn.")
     return f'<p>{text_of(" ".join(words))}</p><div class="cards">{"".join(cards)}</div>'
+
+
+def rules_section(ensemble: Ensemble) -> str:
+    """The most important rules, with what each adds where it holds."""
+    rules = list(ensemble.rules())
+    if not rules:
+        return "<p>The model has no rules: each feature adds its own part, whatever the others are.</p>"
+    most = max(float(np.abs(rule.weight).max()) for rule in rules) or 1.0
+    rows = []
+    for rule in rules[:MOST_RULES]:
+        weight = np.atleast_1d(rule.weight)
+        output = int(np.abs(weight).argmax())
+        value = 2.0 * float(weight[output])
+        wide = 120 * abs(value) / (2 * most)
+        bar = svg(124, 12, [rect(2, 1, wide, 10, "up" if value > 0 else "down")], f"{value:+.3g}")
+        of = f" <span class=faint>{text_of(score_unit(ensemble, output))}</span>" if len(weight) > 1 else ""
+        share = "unknown" if rule.support != rule.support else f"{100 * rule.support:.1f} %"
+        words = " <b>and</b> ".join(text_of(shortened(own.words, 120)) for own in rule.conditions)
+        cells = f"<td class=number>{value:+.3g}{of}</td><td>{bar}</td><td class=number>{share}</td><td>{words}</td>"
+        rows.append(f"<tr>{cells}</tr>")
+    more = len(rules) - len(rows)
+    note = f"<p>{more:,} less important rules are not listed.</p>" if more > 0 else ""
+    return (
+        f"<p>{len(rules):,} rules. What a rule adds where it holds, compared with where it does not, and the share of "
+        "the training rows for which it holds.</p><div class=wide><table class=data><thead><tr><th>adds<th><th>holds for"
+        f"<th>where</tr></thead><tbody>{''.join(rows)}</tbody></table></div>{note}"
+    )
 
 
 def _strongest_output(values: np.ndarray) -> int:
@@ -224,7 +260,7 @@ def form_section(ensemble: Ensemble, matrix: np.ndarray, form: dict[str, Any]) -
 
 def form_data(ensemble: Ensemble, matrix: np.ndarray, means: list[list[float]], base: list[float]) -> dict[str, Any]:
     """What the script of the page needs beside the model: some rows, and the mean of every term."""
-    used = np.unique(ensemble.feature).tolist()[:MOST_FEATURES]
+    used = used_features(ensemble).tolist()[:MOST_FEATURES]
     n_values = {f: sum(map(len, levels)) for f, levels in ensemble.categories.items()}
     rows = []
     for row in _some_rows(matrix):

@@ -42,7 +42,7 @@ def train_under_loss(
     if options.mode == "forward":
         return train_as_grown(problem, measured, options, validation)
     first = constant(rows, loss)
-    if rows.at_once and options.reg_lambda == "auto":
+    if options.penalty == "l2" and measured.grown is not None and options.reg_lambda == "auto":
         strength = ridge_strength(measured, options) * loss.curvature
         strengths, weight = [Strengths(strength)] * rows.y.shape[1], first.weight
     else:

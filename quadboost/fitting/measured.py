@@ -137,6 +137,11 @@ def grow_for(problem: Problem, rows: Rows, voters: Voters, codes: np.ndarray, op
 
     Many classes are told apart better by trees that were grown to their log-likelihood, also under the squared loss.
     """
+    if options.mode == "forward" and problem.signs is not None:
+        raise ValueError(
+            "mode='forward' takes trees as they were grown, and monotonic_cst is on the weights that rules are given "
+            "after that; use mode='corrective', or n_trees=0"
+        )
     if (
         options.loss == "squared"
         and options.mode == "corrective"
@@ -146,7 +151,10 @@ def grow_for(problem: Problem, rows: Rows, voters: Voters, codes: np.ndarray, op
         loss, y = loss_of(problem, rows, replace(options, loss="logistic", penalty=None, reg_lambda=0.0))
     else:
         loss, y = loss_of(problem, rows, options)
-    return grow_trees(voters, codes, y, rows.weight, loss, options.growth, bool(options.fit_intercept))
+    growth, meetings = options.growth, problem.meetings
+    most = min((own for own in (growth.max_conditions, meetings.most) if own is not None), default=None)
+    growth = replace(growth, max_conditions=most, groups=meetings.groups)
+    return grow_trees(voters, codes, y, rows.weight, loss, growth, bool(options.fit_intercept))
 
 
 class Warm(NamedTuple):

@@ -17,7 +17,7 @@ from ..boosting.strength import Strengths, strengths_by_gcv
 from ..moments.moments import Moments
 from .measured import Measured, Options, Trained, Warm
 from .problem import Problem
-from .rules import solves_at_once, train_as_grown, train_ridge
+from .rules import ridge_strength, solves_at_once, train_as_grown, train_ridge
 
 
 def train(
@@ -106,6 +106,8 @@ class _Fit:
             return _theory_lambda(self.problem, self.measured, options, self.output)
         if options.reg_lambda != "auto":
             return float(options.reg_lambda)
+        if options.penalty == "l2" and self.measured.grown is not None:
+            return ridge_strength(self.measured, options)
         target_scale = float(np.sqrt(moments.target_risk(options.fit_intercept)[self.output]))
         n_examples = self.measured.rows.n_examples
         return auto_lambda(options.penalty, options.mode, n_examples, target_scale, moments.n_voters)

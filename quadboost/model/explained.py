@@ -27,7 +27,7 @@ class Explained:
 
         return explain(self._explained(), X, background=background, scale=scale, owner=type(self).__name__)
 
-    def importances(self, kind: str = "mean_abs", X: Any = None) -> list[Any]:
+    def importances(self, kind: str = "mean_abs", X: Any = None, by: str = "term") -> list[Any]:
         """How much each term moves the scores, the largest first.
 
         Parameters
@@ -36,10 +36,12 @@ class Explained:
             Mean of the absolute contribution, its standard deviation, or the largest less the smallest value.
         X : table, optional
             On these rows. By default on the training rows, which the model has counted.
+        by : {"term", "feature"}
+            "feature": what rules add is split between their features; then X is needed.
         """
         from ..explain.importance import importances
 
-        return importances(self._explained(), kind, X)
+        return importances(self._explained(), kind, X, by)
 
     def plot_shape(self, feature: int | str, *, output: int | None = None, ax: Any = None) -> Any:
         """Draw what a feature adds to the score, with its band and counts where they are known. Needs matplotlib."""
@@ -52,6 +54,18 @@ class Explained:
         from ..explain.plots import plot_importances
 
         return plot_importances(self._explained(), kind, X, n=n, ax=ax)
+
+    def plot_rules(self, *, output: int | None = None, n: int = 15, ax: Any = None) -> Any:
+        """Draw the n most important rules. Needs matplotlib."""
+        from ..explain.plots import plot_rules
+
+        return plot_rules(self._explained(), output=output, n=n, ax=ax)
+
+    def plot_pair(self, first: int | str, second: int | str, *, output: int | None = None, ax: Any = None) -> Any:
+        """Draw what the rules about just two features add to the score, as a heat map. Needs matplotlib."""
+        from ..explain.plots import plot_pair
+
+        return plot_pair(self._explained(), first, second, output=output, ax=ax)
 
     def plot_calibration(self, X: Any, y: Any, *, n_bins: int = 10, ax: Any = None) -> Any:
         """Draw how often the second of two classes is found among rows with like probabilities. Needs matplotlib."""

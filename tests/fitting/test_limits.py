@@ -12,6 +12,7 @@ from quadboost.boosting.rounds import run_rounds
 from quadboost.boosting.schedule import Schedule
 from quadboost.fitting.growth import Growth, grow_trees
 from quadboost.fitting.limits import limits_of
+from quadboost.fitting.problem import Problem, Reading
 from quadboost.model.ensemble import Ensemble, load
 from quadboost.moments.moments import column_moments
 from quadboost.voters.columns import MISSING
@@ -107,3 +108,12 @@ def test_stumps_and_rules_together_are_monotone_exactly(penalty, seed, tmp_path)
             scores = own.decision_function(rows.reshape(-1, 4)).reshape(80, 60)
             assert (sign * np.diff(scores, axis=0) >= 0).all()
             assert (scores[0] != scores[-1]).any()
+
+
+def test_long_rules_are_penalised_more_along_the_whole_path():
+    """Also by the l1 penalty of strength zero that a path begins with; not under other penalties."""
+    X, y = table()
+    problem = Problem.of_targets(X, y[:, 0], None, Reading())
+    voters = voters_with_trees(X, y)
+    assert problem.limited(L1(0.0), voters).at(0.1).shrink[-1] > 0.1
+    assert not problem.limited(L2(0.1), voters).differs
