@@ -18,7 +18,10 @@ from ..data.schema import MIXED, TEXT
 from ..data.tables import listed
 from .additive import BOOLEAN, Additive, Steps, Term, Tree, additive, check_text
 
-AT_A_TIME = 100  # terms that are added in one select: DuckDB and SQLite refuse expressions deeper than 1,000
+# Terms that are added in one select. DuckDB and SQLite refuse expressions deeper than 1,000; DuckDB takes long to plan
+# long sums of long terms, and longer still many selects of many columns.
+FEWEST, MOST = 10, 300
+MOST_SELECTS = 12
 DEEPEST = 15  # questions of a tree inside one another: SQLite can parse some 20
 TEST = "--test: "  # before each line of the self-test
 HEAD = """-- Scores of a QuadBoost model, for {dialect}. Missing values are NULL or NaN.
@@ -192,8 +195,9 @@ class _Writer:
     def _add_scores(self) -> None:
         model, outputs = self.model, range(self.model.n_outputs)
         sums = [self.dialect.double(b) for b in model.intercept.tolist()]
-        for first in range(0, len(model.terms), AT_A_TIME):
-            terms = {first + i: self._term(term) for i, term in enumerate(model.terms[first : first + AT_A_TIME])}
+        step = min(MOST, max(FEWEST, -(-len(model.terms) // MOST_SELECTS)))
+        for first in range(0, len(model.terms), step):
+            terms = {first + i: self._term(term) for i, term in enumerate(model.terms[first : first + step])}
             if self.contributions:
                 self._add({f"t{t}_{k}": term[k] for t, term in terms.items() for k in outputs})
                 terms = {t: [f"t{t}_{k}" for k in outputs] for t in terms}

@@ -94,6 +94,7 @@ def test_contributions_add_up(kind, database):
         same_bits(total, found[name])
 
 
+@pytest.mark.slow
 def test_more_terms_than_an_expression_can_have(database):
     n = 900 if database.dialect == "postgres" else 1200  # its rows cannot hold more
     rng = np.random.default_rng(0)
