@@ -161,6 +161,18 @@ def test_names_and_text_do_no_harm(database):
     assert len(database.ask("SELECT * FROM t")) == len(frame)
 
 
+def test_a_name_cannot_be_taken_for_the_self_test():
+    model = by_hand()[0].replace(feature_names=["a\n--test: ; drop table t; --", "b", "c"])
+    with pytest.raises(ValueError, match="a name has a line that begins with '--test: '"):
+        to_sql(model, "t")
+
+
+def test_a_feature_that_is_only_asked_whether_it_is_missing(database):
+    model = Ensemble([0], [0.0], [0.5], 0.1, kind=[2], n_features=1, feature_names=["x"])
+    frame = pd.DataFrame({"x": [1e300, np.nan, -np.inf]})
+    check_found(model, frame, ask(database, model, frame))
+
+
 def test_a_schema_may_stand_before_the_table(database):
     model, frame = by_hand()
     database.put(frame, "t")
