@@ -27,16 +27,18 @@ IMPORTS = {
     "moments": "common kernels _core data voters",
     "boosting": "common _core moments",
     "model": "common kernels data voters",
-    "fitting": "common _core data voters moments boosting model",
+    "fitting": "common kernels _core data voters moments boosting model",
     "choosing": "common _core data voters moments boosting model fitting",
     "bounds": "common kernels data voters model",
     "estimators": "common data moments boosting model fitting choosing",
     "export": "common data model estimators",
-    "commands": "common data model bounds estimators export",
+    "explain": "common voters model export",
+    "commands": "common data model bounds estimators export explain",
 }
 
 # Imports inside functions that go the other way: what few fits need, and what only tells of others.
 LAZY = {
+    ("model.explained", "explain"),  # what a model says of itself
     ("fitting.training", "bounds"),  # reg_lambda="theory"
     ("fitting.memory", "estimators"),  # their defaults
 }
@@ -50,8 +52,11 @@ OTHERS = {
     "joblib": "bounds.complexity",
     "h5py": "model.file",
     "tqdm": "common.progress",
-    "matplotlib": "choosing.plots",
-    "pyarrow": "commands.predict commands.recognise commands.tables commands.train_table commands.write_table",
+    "matplotlib": "choosing.plots explain.plots",
+    "pandas": "explain.terms",  # a frame, where asked for
+    "shap": "explain.terms",
+    "pyarrow": "commands.predict commands.recognise commands.report commands.tables commands.train_table "
+    "commands.write_table",
     "onnx": "export.onnx export.pipelines",
     "onnxruntime": "export.onnx",
     "skl2onnx": "export.pipelines",

@@ -60,7 +60,10 @@ class Strengths:
 
 
 def strengths_by_gcv(
-    run: Run, n_examples: float, schedule: Schedule, tell: Callable[[], None] = lambda: None,
+    run: Run,
+    n_examples: float,
+    schedule: Schedule,
+    tell: Callable[[], None] = lambda: None,
     were_grown: bool = False,
 ) -> Strengths:
     """Follow the path until the estimate is clearly past its minimum, and choose.

@@ -153,6 +153,7 @@ var NAME = (function () {
     link: model.link,
     intercept: model.intercept,
     levels: model.levels.map((pairs) => pairs && pairs.map((pair) => pair[0])),
+    terms: model.terms,
     score: score,
     contributions: contributions,
     probabilities: probabilities,

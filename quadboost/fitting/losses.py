@@ -12,9 +12,10 @@ from ..boosting.penalties import L1, Penalty, auto_lambda, make_penalty
 from ..boosting.rounds import open_run
 from ..boosting.strength import Strengths, strengths_by_gcv
 from ..data.exact import exact_mean
+from .measured import Measured, Options, Trained, loss_of
 from .passes import Coded, Passes, Stage, minimise
 from .problem import Problem
-from .training import Measured, Options, Trained, importance_of, loss_of, ridge_strength, solves_at_once, train_as_grown
+from .rules import ridge_strength, solves_at_once, train_as_grown
 
 Watch = Callable[[Passes], str]
 
@@ -41,7 +42,7 @@ def train_under_loss(
     if options.mode == "forward":
         return train_as_grown(problem, measured, options, validation)
     first = constant(rows, loss)
-    if rows.at_once and options.reg_lambda == "auto":
+    if options.penalty == "l2" and measured.grown is not None and options.reg_lambda == "auto":
         strength = ridge_strength(measured, options) * loss.curvature
         strengths, weight = [Strengths(strength)] * rows.y.shape[1], first.weight
     else:
@@ -72,8 +73,7 @@ def train_under_loss(
         replace(own, first_risk=first.loss, violation=violation, history=found, stop_reason=why)
         for own in passes.boosted()
     ]
-    importance = importance_of(measured.voters, measured.moments, passes.stage.weight)
-    return Trained(measured.voters, boosted, strengths, importance, loss.link, stages)
+    return Trained(measured.voters, boosted, strengths, loss.link, stages)
 
 
 def coded(problem: Problem, measured: Measured, options: Options, *, suffix: str = "") -> tuple[Coded, Loss]:
@@ -81,7 +81,9 @@ def coded(problem: Problem, measured: Measured, options: Options, *, suffix: str
     check_targets(options.loss, problem.targets(measured.rows, options.loss), f"y{suffix}")
     loss, y = loss_of(problem, measured.rows, options)
     weight, at_once = measured.rows.weight, solves_at_once(problem, measured, options)
-    return Coded(measured.voters, measured.codes, y, weight, measured.moments, bool(options.fit_intercept), at_once), loss
+    return Coded(
+        measured.voters, measured.codes, y, weight, measured.moments, bool(options.fit_intercept), at_once
+    ), loss
 
 
 def constant(rows: Coded, loss: Loss) -> Stage:
@@ -116,7 +118,9 @@ def _strengths(
         if options.follows_path:
             penalty = problem.limited(L1(0.0), rows.voters, output)
             with open_run(moments, penalty, mode="corrective", fit_intercept=rows.fit_intercept, output=output) as run:
-                own = strengths_by_gcv(run, n_examples, options.schedule.share(0.0, 2 * n_outputs), tell, bool(rows.voters.trees))
+                own = strengths_by_gcv(
+                    run, n_examples, options.schedule.share(0.0, 2 * n_outputs), tell, bool(rows.voters.trees)
+                )
                 weight[:, output] = run.weight
             points = tuple(point._replace(strength=point.strength * loss.curvature) for point in own.points)
             strengths.append(replace(own, chosen=own.chosen * loss.curvature, points=points))

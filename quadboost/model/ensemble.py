@@ -353,7 +353,9 @@ class Ensemble(Explained):
         write_model(path, ModelRecord.of(self))
 
     def _sum(self, steps: StepFunctions, X: np.ndarray, n_jobs: int | None) -> np.ndarray:
-        n_threads = 1 if len(X) * (steps.n_features + self.trees.n_trees) < CELLS_FOR_THREADS else resolve_threads(n_jobs)
+        n_threads = (
+            1 if len(X) * (steps.n_features + self.trees.n_trees) < CELLS_FOR_THREADS else resolve_threads(n_jobs)
+        )
         scores = steps.score(X if X.flags.aligned else X.copy(), n_threads)
         return scores[:, 0] if self.weight.ndim == 1 else scores
 
@@ -437,11 +439,12 @@ class Ensemble(Explained):
     def _tree_values(self) -> list[TreeValues]:
         """The trees, some at a time, with what their leaves are worth."""
         values, found, first = self.leaf_values(), [], 0
+        asks_level = np.isin(self.trees.feature, list(self.categories)).astype(np.uint8)
         for part in self.trees.parts():
             inner = np.flatnonzero(~part.is_leaf)
             feature, threshold = part.feature[inner], part.threshold[inner]
             cuts, cut = [], np.zeros(len(inner), dtype=np.int64)
-            is_level = np.isin(feature, list(self.categories)).astype(np.uint8)
+            is_level = asks_level[first + inner]
             for f in np.unique(feature).tolist():
                 own = np.flatnonzero(feature == f)
                 distinct = np.unique(threshold[own])

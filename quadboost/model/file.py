@@ -75,6 +75,11 @@ def write_model(
     return hashlib.sha256(data).hexdigest()
 
 
+def digest_of(record: ModelRecord) -> str:
+    """SHA-256 of the file that `write_model` would write, in hexadecimal."""
+    return hashlib.sha256(_pack(*to_parts(record), __version__)).hexdigest()
+
+
 def read_model(path: str | os.PathLike[str], expected_sha256: str | None = None) -> ModelRecord:
     """Read a model that `write_model` wrote.
 
@@ -162,6 +167,8 @@ def _unpack(data: bytes) -> tuple[dict[str, NDArray[Any]], bytes, int]:
     sizes = struct.unpack_from(f"<{_N_SIZES[file_format]}Q", data, _HEAD.size)
     if sizes[2] > MAX_METADATA_BYTES:
         raise ModelFileError(f"it has {sizes[2]} bytes of metadata, at most {MAX_METADATA_BYTES} are read")
+    if not sizes[1]:  # then any number of bins and nodes would take no bytes
+        raise ModelFileError("there is no output")
     layout = _layout(*sizes)
     start = len(data) - sum(dataset.n_bytes for dataset in layout)
     if start < _USERBLOCK:
