@@ -25,8 +25,8 @@ def bin_errors(folds: Folds, options: Options, ensemble: Ensemble) -> np.ndarray
     """The standard error of each bin of the shape functions of a model, fitted to all rows under these options.
 
     None where the folds are no partition of the rows: then the jackknife does not apply; and with trees, which differ
-    from fold to fold, so that shapes alone do not tell how far scores do. A link that was folded into the model is taken
-    as known.
+    from fold to fold, so that shapes alone do not tell how far scores do. A link that was folded into the model is
+    taken as known.
     """
     held_out = np.concatenate([split.held_out for split in folds.splits])
     if ensemble.trees or len(folds.splits) < 2 or not np.array_equal(np.sort(held_out), np.arange(len(folds.codes))):

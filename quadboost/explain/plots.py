@@ -210,7 +210,7 @@ def plot_rules(ensemble: Ensemble, *, output: int | None = None, n: int = 15, ax
 def plot_pair(
     ensemble: Ensemble, first: int | str, second: int | str, *, output: int | None = None, ax: Any = None
 ) -> Any:
-    """What the rules about just two features add to the score, as a heat map; small ones have numbers in their cells."""
+    """What the rules about just two features add to the score, as a heat map; a small one has numbers in it."""
     output = _output(ensemble, output)
     pair = pair_of(ensemble, feature_number(ensemble, first), feature_number(ensemble, second), output)
     n_rows, n_columns = pair.values.shape
