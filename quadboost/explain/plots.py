@@ -87,7 +87,7 @@ def _draw_curve(ax: Any, curve: Curve, special: list[Level]) -> None:
     if special or curve.error is not None:
         ax.legend(
             frameon=False, fontsize=8, labelcolor=INK, ncols=2, loc="lower right", bbox_to_anchor=(1.0, 1.0),
-            borderaxespad=0.2,
+            borderaxespad=0.2, handlelength=1.3, columnspacing=1.0, handletextpad=0.5,
         )  # fmt: skip
     ax.xaxis.set_major_formatter(lambda value, _: short_number(value))
 
