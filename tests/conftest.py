@@ -54,7 +54,7 @@ def run_python(tmp_path: Path) -> Callable[..., str]:
             env={**os.environ, "PYTHONPATH": str(Path(quadboost.__file__).parents[1]), **environment},
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=600,
         )
         assert done.returncode == 0, done.stderr
         return done.stdout

@@ -1,12 +1,12 @@
 """Models of every kind to export, and tables that try them: missing values, levels never seen, quotes, neighbours."""
 
-from functools import cache, cached_property
-from typing import NamedTuple
+from functools import cache
 
 import numpy as np
 import pandas as pd
 
 from quadboost import Ensemble, QuadBoostClassifier, QuadBoostRegressor
+from quadboost.voters.trees import Trees
 
 NASTY = 'a"; drop table t; --'
 TEXTS = ["O'Brien", 'say "hi"', "Zürich ☃", "back\\slash", "two\nlines", "--", "*/ ??/ ', %s", "</script>", ""]
@@ -53,75 +53,29 @@ def hard_rows(n=300, seed=5):
     return frame
 
 
-class Trees(NamedTuple):
-    """As the arrays of quadboost/voters/trees.py."""
-
-    start: np.ndarray
-    feature: np.ndarray
-    threshold: np.ndarray
-    right: np.ndarray
-    missing_right: np.ndarray
-
-
-class WithTrees(Ensemble):
-    """A model with trees at random, which are walked a row and a node at a time."""
-
-    @cached_property
-    def trees(self):
-        rng, matrix = np.random.default_rng(3), self.matrix_of(table())
-        nodes, start = [], [0]
-        for tree in range(12):
-            grow(nodes, rng, matrix, self.categories, *((30, True) if tree == 5 else (5, False)))
-            start.append(len(nodes))
-        feature, threshold, right, missing_right = map(np.array, zip(*nodes, strict=True))
-        return Trees(np.array(start), feature, threshold, right, missing_right)
-
-    def leaf_values(self):
-        """Few different ones, so that some nodes have equal leaves; one tree has zeros alone, one a constant."""
-        values = np.round(np.random.default_rng(4).normal(size=(len(self.trees.feature), self.n_outputs))) / 7
-        values[: self.trees.start[1]] = 0.0
-        values[self.trees.start[1] : self.trees.start[2]] = 0.1
-        return values
-
-    def score_matrix(self, X, *, n_jobs=None):
-        scores = super().score_matrix(X).reshape(len(X), self.n_outputs)
-        values, trees = self.leaf_values(), self.trees
-        for row in range(len(X)):
-            for root in trees.start[:-1]:
-                scores[row] += values[self.leaf(X[row], root)]
-        return scores[:, 0] if self.weight.ndim == 1 else scores
-
-    def leaf(self, x, node):
-        trees = self.trees
-        while trees.feature[node] >= 0:
-            value, threshold = x[trees.feature[node]], trees.threshold[node]
-            if np.isnan(value):
-                right = trees.missing_right[node]
-            else:
-                right = value == threshold if trees.feature[node] in self.categories else value > threshold
-            node = trees.right[node] if right else node + 1
-        return node
+def with_trees(model):
+    """The model and twelve trees at random: the first without weights, the sixth a long chain. Many nodes have none."""
+    rng, matrix = np.random.default_rng(3), model.matrix_of(table())
+    nodes, start = [], [0]
+    for tree in range(12):
+        grow(nodes, rng, matrix, model.categories, *((30, True) if tree == 5 else (5, False)))
+        start.append(len(nodes))
+    feature, threshold, missing_right = map(np.array, zip(*nodes, strict=True))
+    weight = np.round(rng.normal(size=(len(nodes), *model.weight.shape[1:]))) / 7
+    weight[: start[1]] = weight[start[:-1]] = 0.0
+    return model.replace(trees=Trees(np.array(start), feature, threshold, missing_right), node_weight=weight)
 
 
 def grow(nodes, rng, matrix, categories, depth, chain):
-    """Add a tree at random, or a chain, to a list of (feature, threshold, right, missing_right)."""
-    place = len(nodes)
+    """Add a tree at random, or a chain, to a list of (feature, threshold, missing_right)."""
     if depth == 0 or (not chain and depth < 4 and rng.random() < 0.3):
-        nodes.append((-1, 0.0, -1, 0))
+        nodes.append((-1, 0.0, 0))
         return
     feature = int(rng.integers(matrix.shape[1]))
     known = matrix[~np.isnan(matrix[:, feature]), feature]
-    threshold = rng.choice(known[known >= 0] if feature in categories else known)
-    nodes.append(None)
+    nodes.append((feature, rng.choice(known), int(rng.integers(2))))
     grow(nodes, rng, matrix, categories, 0 if chain and depth % 2 else depth - 1, chain)
-    nodes[place] = (feature, threshold, len(nodes), int(rng.integers(2)))
     grow(nodes, rng, matrix, categories, 0 if chain and not depth % 2 else depth - 1, chain)
-
-
-def with_trees(model):
-    names = ["feature", "threshold", "weight", "intercept", "kind"]
-    names += ["n_features", "classes", "feature_names", "categories", "loss", "link", "slope", "info"]
-    return WithTrees(**{name: getattr(model, name) for name in names})
 
 
 @cache
@@ -131,10 +85,21 @@ def fitted(kind):
     y = targets(frame)
     if kind.startswith("trees"):
         return with_trees(fitted(kind.replace("trees", "logit")))
+    if kind == "grown":
+        grown = QuadBoostRegressor(
+            n_trees=8, max_leaves=8, categorical_features=["who", "member", "code"], random_state=0
+        )
+        return grown.fit(frame, y).ensemble_
     options = {"categorical_features": ["who", "member", "code"], "max_rounds": 200, "thresholds": 20}
-    classify = {"logit": {}, "clipped": {"calibration": None}, "logistic": {"loss": "logistic"}}
+    classify = {
+        "grown": {"n_trees": 8, "max_leaves": 8},
+        "logit": {},
+        "clipped": {"calibration": None},
+        "logistic": {"loss": "logistic"},
+    }
     regress = {
         "identity": {},
+        "monotone": {"monotonic_cst": {"plain": 1}},
         "huber": {"loss": "huber"},
         "quantile": {"loss": "quantile"},
         "poisson": {"loss": "poisson"},
@@ -150,8 +115,8 @@ def fitted(kind):
     return QuadBoostClassifier(**options, **classify[link]).fit(frame, labels).ensemble_
 
 
-KINDS = ["logit-2", "clipped-2", "logistic-2", "identity", "huber", "quantile", "poisson", "targets"]
-KINDS += ["logit-3", "clipped-3", "logistic-3", "logit-5", "trees-2", "trees-3"]
+KINDS = ["logit-2", "clipped-2", "logistic-2", "identity", "monotone", "huber", "quantile", "poisson", "targets"]
+KINDS += ["logit-3", "clipped-3", "logistic-3", "logit-5", "trees-2", "trees-3", "grown", "grown-3"]
 
 
 def same_bits(found, expected):

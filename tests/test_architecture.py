@@ -27,7 +27,7 @@ IMPORTS = {
     "moments": "common kernels _core data voters",
     "boosting": "common _core moments",
     "model": "common kernels data voters",
-    "fitting": "common _core data voters moments boosting model",
+    "fitting": "common kernels _core data voters moments boosting model",
     "choosing": "common _core data voters moments boosting model fitting",
     "bounds": "common kernels data voters model",
     "estimators": "common data moments boosting model fitting choosing",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +46,19 @@ class Trace:
         centre = np.zeros(n_voters)
         centre[list(self.centre)] = list(self.centre.values())
         return centre
+
+    def changes(self, n_voters: int) -> Iterator[tuple[np.ndarray, np.ndarray, float]]:
+        """For each round the voters whose weight changed, by how much, and by how much the intercept fell."""
+        weight, centre = np.zeros(n_voters), self.centres(n_voters)
+        voters, weights, ends = self.updates()
+        first = 0
+        for end in ends.tolist():
+            voter = voters[first:end] if end == first + 1 else np.unique(voters[first:end])
+            before = weight[voter]
+            weight[voters[first:end]] = weights[first:end]  # of several the last counts
+            delta = weight[voter] - before
+            yield voter, delta, float(delta @ centre[voter])
+            first = end
 
     def weights_at(self, round: int, n_voters: int) -> np.ndarray:
         """The weight of every voter after a round."""

@@ -78,7 +78,7 @@ def rademacher_complexity(
 
     Parameters
     ----------
-    X : array, list of rows, pandas or polars frame, or pyarrow table, of shape (m, d)
+    X : array, list of rows, pandas or polars frame, pyarrow table or sparse matrix, of shape (m, d)
         Missing values are NaN, None or NA; a stump abstains there.
     draws : int
         Draws of signs. The error falls with their square root; they take draws / 8 bytes of memory a row.

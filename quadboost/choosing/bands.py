@@ -13,8 +13,9 @@ import numpy as np
 
 from ..common.threads import in_threads
 from ..fitting.losses import train_under_loss
+from ..fitting.measured import Options
 from ..fitting.problem import shape_bins
-from ..fitting.training import Options, train
+from ..fitting.training import train
 from ..model.ensemble import Ensemble
 from ..moments.sums import ColumnSums
 from ..voters.columns import Voters

@@ -18,8 +18,8 @@ import numpy as np
 from ..boosting.result import Boosted
 from ..common.threads import in_threads
 from ..fitting.losses import coded, constant, pulled, train_under_loss
+from ..fitting.measured import Measured, Options
 from ..fitting.problem import Problem
-from ..fitting.training import Measured, Options
 from .folds import Fold, Folds
 from .search import REACH, Candidate, Judge, Table, strengths_of
 

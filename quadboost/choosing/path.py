@@ -16,8 +16,8 @@ from ..common.progress import steps_of
 from ..common.threads import resolve_threads
 from ..data.schema import FrameSchema
 from ..fitting.losses import train_under_loss
+from ..fitting.measured import Measured, Options
 from ..fitting.problem import Problem, Reading
-from ..fitting.training import Measured, Options
 from ..model.ensemble import Ensemble
 from ..moments.moments import DEFAULT_CACHE_BYTES
 from ..voters.columns import Voters
@@ -102,7 +102,7 @@ def regularization_path(
 
     Parameters
     ----------
-    X : array, list of rows, pandas or polars frame, or pyarrow table, of shape (m, d)
+    X : array, list of rows, pandas or polars frame, pyarrow table or sparse matrix, of shape (m, d)
     y : array of shape (m,)
         Numbers are targets as they are (labels would be -1 and +1). Text and bool are labels of two classes.
     penalty : {"l1", "l2", "linf"}

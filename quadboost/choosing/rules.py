@@ -20,15 +20,22 @@ from ..boosting.result import Boosted
 from ..boosting.rounds import open_run
 from ..common.threads import in_threads
 from ..fitting.losses import coded, train_under_loss
+from ..fitting.measured import Measured, Options
 from ..fitting.passes import begin
 from ..fitting.problem import Problem
-from ..fitting.training import Measured, Options, ridge_strength, solves_at_once, train, train_ridge
+from ..fitting.rules import ridge_strength, solves_at_once, train_ridge
+from ..fitting.training import train
 from .folds import Fold, Folds
 from .losses import PATIENCE, strengths_of_loss
 from .search import Candidate, Judge, Table
 
-AROUND = 10.0  # times the strength that a law gives: how far a grid goes, both ways
+# Strengths to try, as multiples of what a law gives: the strongest and the weakest.
+AROUND_L2 = (10.0, 0.1)
+AROUND_L1 = (8.0, 0.5)
+LAW_OF_L1 = 34.0  # times the variance of what is left over the deviation of the target, per example: measured
+NEAR = 1e-3  # tol of the fits: good enough to compare them
 MOST_ROUNDS = 100_000
+LEAST_LEFT = 0.01
 
 
 def with_trees(options: Options, candidate: Candidate) -> Options:
@@ -37,7 +44,7 @@ def with_trees(options: Options, candidate: Candidate) -> Options:
         options,
         penalty=candidate.penalty,
         growth=replace(options.growth, n_trees=candidate.n_trees),
-        schedule=replace(options.schedule, max_rounds=MOST_ROUNDS, callback=None),
+        schedule=replace(options.schedule, max_rounds=MOST_ROUNDS, callback=None, tol=max(options.schedule.tol, NEAR)),
         **candidate.parameters,
     )
 
@@ -47,22 +54,32 @@ def candidates_with_trees(
 ) -> list[Candidate]:
     """Penalties and strengths for trees, the strongest of a penalty first; `given` are the strengths of each penalty.
 
-    A whole number: so many. Those of l2 are around what the law says of all rows, others as for stumps.
+    A whole number: so many. Those of l1 and l2 are around what a law says of all rows, others as for stumps.
     """
     auto = replace(with_trees(options, Candidate("l2", 1.0, n_trees)), reg_lambda="auto")
     measured = Measured.of(problem, problem.rows, auto)
+    curvature = coded(problem, measured, options)[1].curvature
     found = []
     for name in penalties:
-        if name == "l2" and isinstance(given[name], Integral) and options.mode == "corrective":
-            law = ridge_strength(measured, auto)
-            law *= coded(problem, measured, options)[1].curvature
-            values = law * np.geomspace(AROUND, 1.0 / AROUND, int(given[name]))
+        if name in ("l1", "l2") and isinstance(given[name], Integral) and options.mode == "corrective":
+            law, around = ridge_strength(measured, auto), AROUND_L2
+            if name == "l1":
+                law, around = _law_of_l1(measured, auto), AROUND_L1
+            values = law * curvature * np.geomspace(*around, int(given[name]))
         elif name is None or options.mode == "forward":
             values = np.array([np.nan if name is None else 1.0])
         else:
             values = strengths_of_loss(name, given[name], problem, measured, options)
         found += [Candidate(name, float(value), n_trees) for value in values]
     return found
+
+
+def _law_of_l1(measured: Measured, options: Options) -> float:
+    """About the best strength of an l1 penalty on rules."""
+    assert measured.grown is not None
+    risk = float(measured.moments.target_risk(bool(options.fit_intercept)).mean())
+    left = max(1.0 - measured.grown.r2, LEAST_LEFT)
+    return LAW_OF_L1 * left * float(np.sqrt(risk)) / measured.rows.n_examples
 
 
 def cross_validate_rules(

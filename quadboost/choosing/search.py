@@ -21,8 +21,8 @@ from ..boosting.result import Boosted
 from ..boosting.rounds import LEAST_ETA, open_run
 from ..common.checks import at_least, positive
 from ..common.threads import in_threads
+from ..fitting.measured import Options
 from ..fitting.problem import Problem
-from ..fitting.training import Options
 from ..moments.moments import Moments
 from .folds import Fold, Folds
 

@@ -245,6 +245,7 @@ def _add_options(parser: _Parser) -> None:
         group.add_argument(flag, help=help, default=argparse.SUPPRESS, **settings)
 
     _add_penalties_and_voters(add)
+    _add_trees(add)
     _add_losses(add)
     _add_rounds(add)
     _add_other_parameters(add)
@@ -253,7 +254,7 @@ def _add_options(parser: _Parser) -> None:
 
 
 def _add_penalties_and_voters(add: Callable[..., None]) -> None:
-    add("--penalty", "penalty on the weights (default: l1)", choices=("l1", "l2", "linf", "none"))
+    add("--penalty", "penalty on the weights (default: l1; l2 with trees)", choices=("l1", "l2", "linf", "none"))
     add(
         "--reg-lambda",
         "strength of an l1 or l2 penalty: number, auto (by the number of rows), theory (default: by cross-validation)",
@@ -273,6 +274,18 @@ def _add_penalties_and_voters(add: Callable[..., None]) -> None:
     add("--min-category-count", "pool levels with fewer rows (default: 5)", **COUNT)
     intercept = "fit no intercept"
     add("--no-intercept", intercept, dest="fit_intercept", action="store_false")
+
+
+def _add_trees(add: Callable[..., None]) -> None:
+    add(
+        "--n-trees",
+        "trees to grow, whose nodes are rules; auto: stumps or 100 trees, by cross-validation (default: 0)",
+        type=_number_or(int, "auto"),
+        metavar="N",
+    )
+    add("--max-leaves", "most leaves of a tree (default: 31)", **COUNT)
+    add("--max-conditions", "most features in a rule (default: no limit)", **COUNT)
+    add("--growth-rows", "rows that trees are grown on, at most (default: 40000)", **COUNT)
 
 
 def _add_rounds(add: Callable[..., None]) -> None:
@@ -320,6 +333,13 @@ def _add_other_parameters(add: Callable[..., None]) -> None:
         dest="monotonic_cst",
         nargs="+",
         metavar="COLUMN=SIGN",
+    )
+    add(
+        "--interactions",
+        "which features may meet in a rule: pairwise, no_interactions, or groups such as age,income age,debt",
+        dest="interaction_cst",
+        nargs="+",
+        metavar="COLUMN,COLUMN",
     )
     add(
         "--class-weight",

@@ -1,7 +1,7 @@
 """The tables that users bring, column by column.
 
-Numpy arrays, lists of rows, pandas and polars DataFrames and pyarrow Tables are recognised by what they can
-do, so that only numpy is imported here. A column of any of them is read in one of two forms: an array of
+Numpy arrays, lists of rows, sparse matrices, pandas and polars DataFrames and pyarrow Tables are recognised by what
+they can do, so that only numpy is imported here. A column of any of them is read in one of two forms: an array of
 numbers, or `Coded`, its distinct values and for each row the index of its own.
 """
 
@@ -17,6 +17,8 @@ from decimal import Decimal
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+
+from ..common.memory import free_memory
 
 Value: TypeAlias = str | bool | int | float
 
@@ -148,13 +150,11 @@ class Table:
 def check_is_table(X: Any, name: str = "X") -> None:
     """Refuse what is no table, and tell how to make one of it."""
     kind = type(X)
-    if hasattr(kind, "toarray"):
-        raise TypeError(f"Sparse input is not supported; use {name}.toarray()")
     if hasattr(kind, "collect") or hasattr(kind, "npartitions"):
         raise TypeError(f"{name} is a lazy {kind.__name__}; use {name}.collect() or {name}.compute()")
     if isinstance(X, Iterator):
         raise TypeError(f"{name} is a {kind.__name__}, which can be read only once; use list({name})")
-    if isinstance(X, Mapping):
+    if isinstance(X, Mapping) and not is_sparse(X):
         raise ValueError(f"{name} is a {kind.__name__}; make a frame of it, such as pandas.DataFrame({name})")
     if X is None or isinstance(X, str | bytes | Set | numbers.Number):
         raise ValueError(f"{name} is {X!r:.60}, and no table; give an array, a list of rows or a frame")
@@ -169,12 +169,37 @@ def open_table(X: Any) -> Table:
         table = _polars_table(X)
     elif hasattr(kind, "column_names"):
         table = _arrow_table(X)
+    elif is_sparse(X):
+        table = _array_table(_dense(X))
     else:
         table = _array_table(X)
     for n, what in zip(table.shape, ("sample", "feature"), strict=True):
         if n == 0:
             raise ValueError(f"Found array with 0 {what}(s) (shape={table.shape}) while a minimum of 1 is required.")
     return table
+
+
+def is_sparse(X: Any) -> bool:
+    """Whether X is a sparse matrix or array of scipy."""
+    return hasattr(type(X), "toarray")
+
+
+def _dense(X: Any) -> np.ndarray:
+    """A sparse matrix as an array, if there is memory for it."""
+    needed, free = math.prod(X.shape) * max(8, X.dtype.itemsize), free_memory()
+    if free is not None and needed > free:
+        raise ValueError(
+            f"X is sparse, and as a dense array of shape {X.shape} it takes {needed / 2**30:,.1f} GiB, where "
+            f"{free / 2**30:,.1f} are free; give fewer rows or columns, or categories in one column"
+        )
+    return np.asarray(X.toarray())
+
+
+def has_names(X: Any) -> bool:
+    """Whether X is a frame whose columns have names."""
+    kind = type(X)
+    columns = X.column_names if hasattr(kind, "column_names") else X.columns if hasattr(kind, "columns") else ()
+    return any(isinstance(name, str) for name in columns)
 
 
 def _array_table(X: Any) -> Table:

@@ -24,15 +24,16 @@ from ..choosing.plots import plot_strengths
 from ..common.checks import at_least, functions, one_of, positive
 from ..common.progress import news_of, steps_of
 from ..common.threads import resolve_threads
-from ..data.tables import listed
+from ..data.tables import has_names, listed
 from ..fitting.calibration import calibrate, calibrate_at_once
 from ..fitting.growth import Growth
+from ..fitting.importance import importance_of
 from ..fitting.losses import coded, train_under_loss
+from ..fitting.measured import Measured, Options, Trained, Warm
 from ..fitting.problem import Problem, Reading, Rows
-from ..fitting.training import Measured, Options, Trained, Warm, train
+from ..fitting.training import train
 from ..model.ensemble import Ensemble, ShapeFunction
 from ..model.explained import Explained
-from ..voters.trees import MOST_LEAVES
 from .watching import Judge, Model, Watch, best_stage
 
 if TYPE_CHECKING:
@@ -45,11 +46,15 @@ TREE_PARAMETERS = """n_trees : int
         Most leaves of a tree, at most 254.
     max_conditions : int, optional
         Most features that meet in a rule; 2: pairs only.
+    interaction_cst : "pairwise", "no_interactions" or a list of groups of columns, optional
+        Which features may meet in a rule: those of a group, given by their names or numbers. Columns in no group are
+        one more.
     growth_rows : int
         Trees are grown on at most so many rows, and weighed on all of them."""
 
 SHARED_PARAMETERS = """penalty : {"auto", "l1", "l2", "linf", None}
-        Of the weights; "auto": l1, for few stumps, or with trees l2, for accuracy. None is the paper's vanilla QuadBoost.
+        Of the weights; "auto": l1, for few stumps, or with trees l2, for accuracy. None is the paper's vanilla
+        QuadBoost.
     reg_lambda : float, "auto" or "theory"
         Strength of an l1 penalty, which adds 2 reg_lambda sum |a| to the risk, or of an l2 penalty, which adds
         reg_lambda sum a^2. "auto", for l1: by generalised cross-validation along the path from the strongest useful
@@ -161,7 +166,7 @@ class QuadBoost(Explained, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
+        tags.input_tags.allow_nan = tags.input_tags.sparse = True
         return tags
 
     @classmethod
@@ -203,12 +208,22 @@ class QuadBoost(Explained, BaseEstimator):
         """What each feature adds to the score; see `Ensemble.shape_functions`."""
         return self._explained().shape_functions(bands=bands)
 
-    def _matrix(self, X: Any) -> np.ndarray:
+    def _check_fitted(self, X: Any) -> None:
+        """Refuse to predict before a fit; warn where X has no names and training had, as scikit-learn does."""
         check_is_fitted(self)
+        if self.ensemble_.feature_names is not None and not has_names(X):
+            warnings.warn(
+                f"X does not have valid feature names, but {type(self).__name__} was fitted with feature names",
+                UserWarning,
+                stacklevel=4,
+            )
+
+    def _matrix(self, X: Any) -> np.ndarray:
+        self._check_fitted(X)
         return self.ensemble_.matrix_of(X, owner=type(self).__name__)
 
     def _scores(self, X: Any) -> np.ndarray:
-        check_is_fitted(self)
+        self._check_fitted(X)
         return self.ensemble_.scores_of(X, n_jobs=self.n_jobs, owner=type(self).__name__)
 
     def _staged_scores(self, X: Any) -> Iterator[np.ndarray]:
@@ -228,17 +243,16 @@ class QuadBoost(Explained, BaseEstimator):
                 yield self._voters.scores(codes, own_weight, intercept) * self._target_scale
             return
         scores = np.tile([trace.first_intercept for trace in self._traces] * self._target_scale, (len(codes), 1))
-        weight = [dict[int, float]() for _ in self._traces]
-        updates = [tuple(values.tolist() for values in trace.updates()) for trace in self._traces]
-        n_rounds = np.atleast_1d(self.n_rounds_)
-        for round in range(int(n_rounds.max())):
-            for output in np.flatnonzero(n_rounds > round).tolist():
-                voters, new_weights, end = updates[output]
-                for i in range(end[round - 1] if round else 0, end[round]):
-                    feature, votes = self._voters.votes(voters[i])
-                    delta = (new_weights[i] - weight[output].get(voters[i], 0.0)) * self._target_scale[output]
-                    weight[output][voters[i]] = new_weights[i]
-                    scores[:, output] += delta * (votes[codes[:, feature]] - self._traces[output].centre[voters[i]])
+        followed = [trace.changes(self._voters.n_voters) for trace in self._traces]
+        for round in range(int(np.max(self.n_rounds_))):
+            for output in np.flatnonzero(np.atleast_1d(self.n_rounds_) > round).tolist():
+                voter, delta, fall = next(followed[output])
+                scale = self._target_scale[output]
+                if len(voter) == 1:
+                    column, votes = self._voters.votes(int(voter[0]))
+                    scores[:, output] += scale * (delta * votes - fall)[codes[:, column]]
+                else:  # a sweep: many voters at once
+                    scores[:, output] += scale * (self._voters.changes(codes, voter, delta) - fall)
             yield scores
 
     def _options(self) -> Options:
@@ -268,23 +282,13 @@ class QuadBoost(Explained, BaseEstimator):
 
     def _growth(self) -> Growth:
         """How trees are grown, checked."""
-        at_least("n_trees", self.n_trees, 0)
-        at_least("max_leaves", self.max_leaves, 2)
-        if self.max_leaves > MOST_LEAVES:
-            raise ValueError(f"max_leaves={self.max_leaves} is more than a code can hold; give at most {MOST_LEAVES}")
-        if self.max_conditions is not None:
-            at_least("max_conditions", self.max_conditions, 1)
-        at_least("growth_rows", self.growth_rows, 1)
         if self.n_trees and self.warm_start:
             raise ValueError("warm_start is for stumps, and n_trees grows others each time; set warm_start=False")
         seed = 0
         if self.random_state is not None and self.n_trees:
-            seed = (
-                self.random_state
-                if isinstance(self.random_state, Integral)
-                else check_random_state(self.random_state).randint(2**31)
-            )
-        return Growth(int(self.n_trees), int(self.max_leaves), self.max_conditions, int(self.growth_rows), int(seed))
+            given = self.random_state
+            seed = int(given if isinstance(given, Integral) else check_random_state(given).randint(2**31))
+        return Growth(self.n_trees, self.max_leaves, self.max_conditions, self.growth_rows, seed)
 
     def _check_loss(self) -> None:
         """Refuse losses that are for other targets."""
@@ -297,7 +301,8 @@ class QuadBoost(Explained, BaseEstimator):
 
     @property
     def _reading(self) -> Reading:
-        return Reading(self.categorical_features, self.min_category_count, type(self).__name__, self.monotonic_cst)
+        own = (self.categorical_features, self.min_category_count, type(self).__name__)
+        return Reading(*own, self.monotonic_cst, self.interaction_cst)
 
     def _fit(
         self, problem: Problem, validation: Rows | None, options: Options, start: float,
@@ -337,6 +342,8 @@ class QuadBoost(Explained, BaseEstimator):
             judge = Judge(eval_metric, problem, validation)
         trained = self._train(problem, measured, held_out, options, warm, judge, model)
         calibration = calibrate(problem, measured, options, trained) if is_calibrated else None
+        weight = np.column_stack([result.weight for result in trained.boosted])
+        self.feature_importances_ = importance_of(trained.voters, measured.moments, weight)
         info = {
             "quadboost": __version__,
             "estimator": type(self).__name__,
@@ -348,7 +355,7 @@ class QuadBoost(Explained, BaseEstimator):
             "seconds": time.monotonic() - start,
             "reg_lambda": trained.reg_lambda,
             "outputs": [result.figures() for result in trained.boosted],
-            "feature_importances": trained.importance.tolist(),
+            "feature_importances": self.feature_importances_.tolist(),
         }
         loss, link = options.loss, trained.link
         boosted = trained.boosted
@@ -445,7 +452,6 @@ class QuadBoost(Explained, BaseEstimator):
         self.violation_ = each([result.violation for result in boosted])
         self.reg_lambda_ = each(trained.reg_lambda)
         self.stop_reason_ = each([result.stop_reason for result in boosted])
-        self.feature_importances_ = trained.importance
         self._voters = trained.voters
         self._traces = [result.trace for result in boosted]
         self._stages = trained.stages

@@ -29,8 +29,8 @@ from ..common.checks import at_least, one_of
 from ..common.progress import steps_of
 from ..data.examples import labels_of, real_targets
 from ..fitting.calibration import calibrate_at_once
+from ..fitting.measured import Measured, Options
 from ..fitting.problem import Problem
-from ..fitting.training import Measured, Options
 from ..model.ensemble import Ensemble
 from ..moments.moments import DEFAULT_CACHE_BYTES
 from .base import QuadBoost
@@ -72,8 +72,8 @@ SEARCH_PARAMETERS = """penalty : {"auto", "l1", "l2", "linf", None} or a list of
         nothing of the targets, but a strict estimate of the error wants this; it takes longer."""
 
 SEARCH_ATTRIBUTES = """cv_results_ : dict of arrays, one entry per candidate and number of rounds; ready for a frame
-        param_penalty, param_reg_lambda, param_alpha_max, param_n_trees, param_max_rounds, mean_test_score, std_test_score,
-        standard_error, rank_test_score and, for each split, split0_test_score and so on.
+        param_penalty, param_reg_lambda, param_alpha_max, param_n_trees, param_max_rounds, mean_test_score,
+        std_test_score, standard_error, rank_test_score and, for each split, split0_test_score and so on.
     best_index_ : int
         Where in `cv_results_` the choice is.
     best_params_ : dict
@@ -345,8 +345,9 @@ class QuadBoostClassifierCV(_Search, QuadBoostClassifier):
     Parameters
     ----------
     {SEARCH_PARAMETERS}
-    max_leaves, max_conditions, growth_rows, random_state, mode, max_rounds, thresholds, spacing, fit_intercept, reweight_every, reweight_sweeps, tol, cache_bytes, \
-    categorical_features, min_category_count, class_weight, monotonic_cst, loss, calibration, n_jobs, verbose
+    max_leaves, max_conditions, interaction_cst, growth_rows, random_state, mode, max_rounds, thresholds, spacing, \
+    fit_intercept, reweight_every, reweight_sweeps, tol, cache_bytes, categorical_features, min_category_count, \
+    class_weight, monotonic_cst, loss, calibration, n_jobs, verbose
         As in `QuadBoostClassifier`.
 
     Attributes
@@ -358,7 +359,8 @@ class QuadBoostClassifierCV(_Search, QuadBoostClassifier):
 
     def __init__(
         self, penalty: Any = "auto", *, n_trees: int | str = 0, max_leaves: int = 31, max_conditions: int | None = None,
-        growth_rows: int = 40_000, random_state: Any = None, reg_lambda: Any = 10, alpha_max: Any = 10, rounds: Any = None, cv: Any = 5,
+        interaction_cst: Any = None, growth_rows: int = 40_000, random_state: Any = None, reg_lambda: Any = 10,
+        alpha_max: Any = 10, rounds: Any = None, cv: Any = 5,
         scoring: Any = "risk", one_standard_error: bool = False, thresholds_per_fold: bool = False,
         mode: str = "corrective", max_rounds: int = 1_000, thresholds: int | str = "auto", spacing: str = "quantile",
         fit_intercept: bool = True, reweight_every: int | str | None = "auto", reweight_sweeps: int | str = 1,
@@ -373,7 +375,7 @@ class QuadBoostClassifierCV(_Search, QuadBoostClassifier):
 
         Parameters
         ----------
-        X : array, list of rows, pandas or polars frame, or pyarrow table, of shape (m, d)
+        X : array, list of rows, pandas or polars frame, pyarrow table or sparse matrix, of shape (m, d)
         y : array of shape (m,)
             Labels.
         sample_weight : array of shape (m,), optional
@@ -392,8 +394,9 @@ class QuadBoostRegressorCV(_Search, QuadBoostRegressor):
     Parameters
     ----------
     {SEARCH_PARAMETERS}
-    max_leaves, max_conditions, growth_rows, random_state, mode, max_rounds, thresholds, spacing, fit_intercept, reweight_every, reweight_sweeps, tol, cache_bytes, \
-    categorical_features, min_category_count, monotonic_cst, loss, quantile, huber_width, standardize, n_jobs, verbose
+    max_leaves, max_conditions, interaction_cst, growth_rows, random_state, mode, max_rounds, thresholds, spacing, \
+    fit_intercept, reweight_every, reweight_sweeps, tol, cache_bytes, categorical_features, min_category_count, \
+    monotonic_cst, loss, quantile, huber_width, standardize, n_jobs, verbose
         As in `QuadBoostRegressor`. With `standardize`, "risk" is in units of each target's variance.
 
     Attributes
@@ -405,7 +408,8 @@ class QuadBoostRegressorCV(_Search, QuadBoostRegressor):
 
     def __init__(
         self, penalty: Any = "auto", *, n_trees: int | str = 0, max_leaves: int = 31, max_conditions: int | None = None,
-        growth_rows: int = 40_000, random_state: Any = None, reg_lambda: Any = 10, alpha_max: Any = 10, rounds: Any = None, cv: Any = 5,
+        interaction_cst: Any = None, growth_rows: int = 40_000, random_state: Any = None, reg_lambda: Any = 10,
+        alpha_max: Any = 10, rounds: Any = None, cv: Any = 5,
         scoring: Any = "risk", one_standard_error: bool = False, thresholds_per_fold: bool = False,
         mode: str = "corrective", max_rounds: int = 1_000, thresholds: int | str = "auto", spacing: str = "quantile",
         fit_intercept: bool = True, reweight_every: int | str | None = "auto", reweight_sweeps: int | str = 1,
@@ -420,7 +424,7 @@ class QuadBoostRegressorCV(_Search, QuadBoostRegressor):
 
         Parameters
         ----------
-        X : array, list of rows, pandas or polars frame, or pyarrow table, of shape (m, d)
+        X : array, list of rows, pandas or polars frame, pyarrow table or sparse matrix, of shape (m, d)
         y : array of shape (m,) or (m, n_outputs)
         sample_weight : array of shape (m,), optional
         groups : array of shape (m,), optional

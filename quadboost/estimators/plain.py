@@ -42,10 +42,11 @@ class QuadBoostClassifier(ClassifierMixin, QuadBoost):
     """
 
     def __init__(
-        self, penalty: str | None = "auto", *, n_trees: int = 0, max_leaves: int = 31, max_conditions: int | None = None,
-        growth_rows: int = 40_000, reg_lambda: float | str = "auto", alpha_max: float = 0.1,
-        mode: str = "corrective", max_rounds: int = 100_000, thresholds: int | str = "auto", spacing: str = "quantile",
-        fit_intercept: bool = True, reweight_every: int | str | None = "auto", reweight_sweeps: int | str = 1,
+        self, penalty: str | None = "auto", *, n_trees: int = 0, max_leaves: int = 31,
+        max_conditions: int | None = None, interaction_cst: Any = None, growth_rows: int = 40_000,
+        reg_lambda: float | str = "auto", alpha_max: float = 0.1, mode: str = "corrective", max_rounds: int = 100_000,
+        thresholds: int | str = "auto", spacing: str = "quantile", fit_intercept: bool = True,
+        reweight_every: int | str | None = "auto", reweight_sweeps: int | str = 1,
         validation_fraction: float | None = None, patience: int = 50, tol: float = 1e-4,
         cache_bytes: int = DEFAULT_CACHE_BYTES, categorical_features: Any = "auto", min_category_count: int = 5,
         class_weight: Any = None, monotonic_cst: Any = None, loss: str = "squared", calibration: str | None = "auto",
@@ -62,7 +63,7 @@ class QuadBoostClassifier(ClassifierMixin, QuadBoost):
 
         Parameters
         ----------
-        X : array, list of rows, pandas or polars frame, or pyarrow table, of shape (m, d)
+        X : array, list of rows, pandas or polars frame, pyarrow table or sparse matrix, of shape (m, d)
             Missing values are NaN, None or NA.
         y : array of shape (m,)
             Labels.
@@ -128,10 +129,11 @@ class QuadBoostRegressor(RegressorMixin, QuadBoost):
     """
 
     def __init__(
-        self, penalty: str | None = "auto", *, n_trees: int = 0, max_leaves: int = 31, max_conditions: int | None = None,
-        growth_rows: int = 40_000, reg_lambda: float | str = "auto", alpha_max: float = 0.1,
-        mode: str = "corrective", max_rounds: int = 100_000, thresholds: int | str = "auto", spacing: str = "quantile",
-        fit_intercept: bool = True, reweight_every: int | str | None = "auto", reweight_sweeps: int | str = 1,
+        self, penalty: str | None = "auto", *, n_trees: int = 0, max_leaves: int = 31,
+        max_conditions: int | None = None, interaction_cst: Any = None, growth_rows: int = 40_000,
+        reg_lambda: float | str = "auto", alpha_max: float = 0.1, mode: str = "corrective", max_rounds: int = 100_000,
+        thresholds: int | str = "auto", spacing: str = "quantile", fit_intercept: bool = True,
+        reweight_every: int | str | None = "auto", reweight_sweeps: int | str = 1,
         validation_fraction: float | None = None, patience: int = 50, tol: float = 1e-4,
         cache_bytes: int = DEFAULT_CACHE_BYTES, categorical_features: Any = "auto", min_category_count: int = 5,
         monotonic_cst: Any = None, loss: str = "squared", quantile: float = 0.5, huber_width: float | str = "auto",
@@ -156,7 +158,7 @@ class QuadBoostRegressor(RegressorMixin, QuadBoost):
 
         Parameters
         ----------
-        X : array, list of rows, pandas or polars frame, or pyarrow table, of shape (m, d)
+        X : array, list of rows, pandas or polars frame, pyarrow table or sparse matrix, of shape (m, d)
             Missing values are NaN, None or NA.
         y : array of shape (m,) or (m, n_outputs)
         sample_weight : array of shape (m,), optional

@@ -11,9 +11,9 @@ from sklearn.metrics import log_loss, mean_absolute_error, r2_score, roc_auc_sco
 
 from ..boosting.result import Boosted
 from ..fitting.losses import coded
+from ..fitting.measured import Measured, Options, Trained
 from ..fitting.passes import Passes
 from ..fitting.problem import Problem, Rows
-from ..fitting.training import Measured, Options, Trained
 from ..model.ensemble import Ensemble
 
 STAGES = 100  # numbers of rounds at which a metric is taken, evenly on a log scale

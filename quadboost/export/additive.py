@@ -305,10 +305,7 @@ def _by_level(shape: ShapeFunction, values: np.ndarray) -> tuple[np.ndarray, np.
 
 def _trees(ensemble: Ensemble) -> list[Term]:
     """The trees that add anything, without questions that make no difference."""
-    trees = getattr(ensemble, "trees", None)
-    if trees is None:
-        return []
-    values = ensemble.leaf_values().reshape(-1, ensemble.n_outputs)
+    trees, values = ensemble.trees, ensemble.leaf_values()
     found: list[Term] = []
     categorical = np.isin(trees.feature, list(ensemble.categories))
     for number, (first, last) in enumerate(zip(trees.start[:-1].tolist(), trees.start[1:].tolist(), strict=True)):
@@ -330,9 +327,6 @@ def _trees(ensemble: Ensemble) -> list[Term]:
 def without_idle_nodes(tree: Tree) -> Tree:
     """The same function; a node below which all leaves are equal becomes one of them. There is always one question."""
     n = len(tree.feature)
-    if n == 1:
-        none, values = np.zeros(3, bool), np.repeat(tree.values, 3, axis=0)
-        return Tree(tree.name, np.array([0, -1, -1]), np.zeros(3), none, np.array([2, -1, -1]), none, values)
     leaf_of = np.where(tree.feature < 0, np.arange(n), -1)  # the leaf that stands for all below a node, if one does
     for node in range(n - 1, 0, -1):
         left, right = leaf_of[node + 1] if node + 1 < n else -1, leaf_of[tree.right[node]]

@@ -17,8 +17,9 @@ import numpy as np
 from .._core import solve
 from ..boosting.result import Boosted
 from ..data.exact import Extent, effective_count, exact_mean
+from .measured import Measured, Options, Trained
 from .problem import Problem, Rows
-from .training import Measured, Options, Trained, train
+from .training import train
 
 MOST_ROWS_FOR_FOLDS = 20_000  # beyond, training rows say the same
 N_FOLDS = 5

@@ -14,12 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..boosting.losses import Loss
+from ..common.checks import at_least
 from ..data.exact import Extent, exact_mean
 from ..data.sampling import at_most, mixed, row_keys
 from ..kernels.sums import bin_sums
 from ..kernels.trees import grow, leaves_of_grown
 from ..voters.columns import Voters
-from ..voters.trees import Trees
+from ..voters.trees import MOST_LEAVES, Trees
 
 SHRINKAGE = 0.1
 DIRECTIONS = 3  # combinations of outputs that a tree is grown to
@@ -36,6 +37,15 @@ class Growth:
     growth_rows: int = 40_000
     seed: int = 0
     groups: np.ndarray | None = None  # (n_groups, d) which features may meet in a rule
+
+    def __post_init__(self) -> None:
+        at_least("n_trees", self.n_trees, 0)
+        at_least("max_leaves", self.max_leaves, 2)
+        if self.max_leaves > MOST_LEAVES:
+            raise ValueError(f"max_leaves={self.max_leaves} is more than a code can hold; give at most {MOST_LEAVES}")
+        if self.max_conditions is not None:
+            at_least("max_conditions", self.max_conditions, 1)
+        at_least("growth_rows", self.growth_rows, 1)
 
 
 @dataclass(frozen=True)

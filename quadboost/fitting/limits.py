@@ -6,7 +6,7 @@ import numpy as np
 
 from ..boosting.limits import Limits
 from ..voters.columns import Voters
-from ..voters.rules import n_conditions, sides
+from ..voters.rules import sides
 
 
 def limits_of(voters: Voters, signs: np.ndarray | None = None, *, by_length: bool = False) -> Limits | None:
@@ -26,7 +26,7 @@ def limits_of(voters: Voters, signs: np.ndarray | None = None, *, by_length: boo
         lower, upper = np.where(must_rise, 0.0, -np.inf), np.where(must_fall, 0.0, np.inf)
     if by_length and voters.trees:
         factor = np.ones(voters.n_voters)
-        factor[voters.first_rule :] = np.sqrt(n_conditions(voters.trees)[~voters.trees.is_root])
+        factor[voters.first_rule :] = np.sqrt(voters.trees.n_conditions[~voters.trees.is_root])
     return None if lower is factor is None else Limits(factor, lower, upper)
 
 

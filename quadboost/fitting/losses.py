@@ -12,9 +12,10 @@ from ..boosting.penalties import L1, Penalty, auto_lambda, make_penalty
 from ..boosting.rounds import open_run
 from ..boosting.strength import Strengths, strengths_by_gcv
 from ..data.exact import exact_mean
+from .measured import Measured, Options, Trained, loss_of
 from .passes import Coded, Passes, Stage, minimise
 from .problem import Problem
-from .training import Measured, Options, Trained, importance_of, loss_of, ridge_strength, solves_at_once, train_as_grown
+from .rules import ridge_strength, solves_at_once, train_as_grown
 
 Watch = Callable[[Passes], str]
 
@@ -41,7 +42,7 @@ def train_under_loss(
     if options.mode == "forward":
         return train_as_grown(problem, measured, options, validation)
     first = constant(rows, loss)
-    if rows.at_once and options.reg_lambda == "auto":
+    if options.penalty == "l2" and measured.grown is not None and options.reg_lambda == "auto":
         strength = ridge_strength(measured, options) * loss.curvature
         strengths, weight = [Strengths(strength)] * rows.y.shape[1], first.weight
     else:
@@ -72,8 +73,7 @@ def train_under_loss(
         replace(own, first_risk=first.loss, violation=violation, history=found, stop_reason=why)
         for own in passes.boosted()
     ]
-    importance = importance_of(measured.voters, measured.moments, passes.stage.weight)
-    return Trained(measured.voters, boosted, strengths, importance, loss.link, stages)
+    return Trained(measured.voters, boosted, strengths, loss.link, stages)
 
 
 def coded(problem: Problem, measured: Measured, options: Options, *, suffix: str = "") -> tuple[Coded, Loss]:

@@ -19,11 +19,12 @@ from ..common.checks import at_least
 from ..common.threads import threads_for
 from ..data.examples import check_size, examples_of, labels_of, real_targets
 from ..data.schema import FrameSchema, read_table
+from ..data.tables import is_sparse
 from ..moments.gram import COUNTS_LIMIT, PIECE_BYTES, TABLE_PAYS
 from ..moments.moments import SHARE_FOR_SORTING, bytes_for_columns
 from ..voters.thresholds import FEATURES_TOGETHER, auto_thresholds
 from .calibration import divides
-from .training import Options
+from .measured import Options
 
 MOST_CLASSES = 20  # numbers of more different values are targets
 SAMPLE = 2_000  # rows from which the distinct values of a column are guessed
@@ -120,7 +121,7 @@ def _some_rows(X: Any) -> Any:
     step = max(1, X.shape[0] // SAMPLE)
     if hasattr(type(X), "column_names"):  # a pyarrow table
         return X.take(np.arange(0, X.shape[0], step))
-    return X[::step]
+    return (X.tocsr() if is_sparse(X) else X)[::step]
 
 
 def _most_cuts(matrix: np.ndarray, schema: FrameSchema, m: int, thresholds: int | str) -> np.ndarray:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..boosting.limits import Limits, limited
-from ..boosting.penalties import Penalty
+from ..boosting.penalties import L1, Penalty
 from ..boosting.result import Boosted
-from ..data.constraints import signs_of
+from ..data.constraints import Meetings, meetings_of, signs_of
 from ..data.exact import effective_count
 from ..data.examples import (
     Examples,
@@ -29,9 +29,11 @@ from ..data.schema import FrameSchema, read_table, to_matrix
 from ..model.ensemble import Ensemble
 from ..moments.sums import ColumnSums, Sums
 from ..voters.columns import Voters
-from ..voters.trees import Trees
 from ..voters.thresholds import InfiniteValue, candidate_voters
+from ..voters.trees import Trees
 from .limits import limits_of
+
+ANY = Meetings()
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,7 @@ class Reading:
     min_category_count: int = 5
     owner: str = "this model"  # for the errors
     monotonic_cst: Any = None
+    interaction_cst: Any = None
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,8 @@ class Problem:
         Of labels.
     signs : array of shape (d, n_outputs) or None
         In which direction scores may move as a feature rises; 0: in both.
+    meetings : Meetings
+        Which features may meet in a rule.
     """
 
     given: Examples
@@ -92,6 +97,7 @@ class Problem:
     classes: np.ndarray | None = None
     class_weight: np.ndarray | None = None
     signs: np.ndarray | None = None
+    meetings: Meetings = ANY
 
     @classmethod
     def of_labels(cls, X: Any, y: Any, sample_weight: Any, reading: Reading, class_weight: Any = None) -> Problem:
@@ -108,7 +114,8 @@ class Problem:
         schema, matrix = _read(given, reading)
         rows = Rows(matrix, targets, times(given.weight, of_class, position), given.weight)
         signs = signs_of(reading.monotonic_cst, schema, targets.shape[1])
-        return cls(given, schema, rows, len(classes) == 2, np.ones(targets.shape[1]), classes, of_class, signs)
+        meetings, scale = meetings_of(reading.interaction_cst, schema), np.ones(targets.shape[1])
+        return cls(given, schema, rows, len(classes) == 2, scale, classes, of_class, signs, meetings)
 
     @classmethod
     def of_targets(cls, X: Any, y: Any, sample_weight: Any, reading: Reading, standardize: bool = False) -> Problem:
@@ -119,7 +126,8 @@ class Problem:
         schema, matrix = _read(given, reading)
         rows = Rows(matrix, targets / scale, given.weight, given.weight)
         signs = signs_of(reading.monotonic_cst, schema, targets.shape[1])
-        return cls(given, schema, rows, given.y.ndim == 1, scale, signs=signs)
+        meetings = meetings_of(reading.interaction_cst, schema)
+        return cls(given, schema, rows, given.y.ndim == 1, scale, signs=signs, meetings=meetings)
 
     def more_rows(self, X: Any, y: Any, sample_weight: Any, suffix: str, reading: Reading) -> Rows:
         """Further rows of the same kind, such as those for validation; `suffix` is for the errors."""
@@ -165,7 +173,7 @@ class Problem:
 
     def limited(self, penalty: Penalty, voters: Voters, output: int = 0) -> Penalty:
         """A penalty on the weights of voters for one of the scores, within what is asked of them."""
-        return limited(penalty, self.limits(voters, output, "l1" if np.any(penalty.shrink > 0) else None))
+        return limited(penalty, self.limits(voters, output, "l1" if isinstance(penalty, L1) else None))
 
     def ensemble(
         self, voters: Voters, boosted: Sequence[Boosted], info: Mapping[str, Any] | None = None, *,
@@ -212,7 +220,7 @@ def _used_trees(voters: Voters, weight: np.ndarray) -> tuple[Trees, np.ndarray, 
     trees = voters.trees
     node_weight = np.zeros((trees.n_nodes, weight.shape[1]))
     node_weight[~trees.is_root] = weight[voters.first_rule :]
-    used, kept = trees.used(node_weight.any(axis=1))
+    used, kept = trees.used(np.any(node_weight, axis=1, keepdims=True)[:, 0])
     return used, node_weight[kept], np.flatnonzero(kept)
 
 

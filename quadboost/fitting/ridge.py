@@ -56,8 +56,8 @@ class Products:
         n_bins = int(self.voters.bin_start[-1]) + 1
         values = np.empty((n_bins, len(weight)))
         for output, own in enumerate(weight):
-            rises = np.bincount(low + 1, own, n_bins) - np.bincount(high + 1, own, n_bins)
-            rises = 2.0 * rises - np.bincount(self._first, own, n_bins) + np.bincount(whole + 1, own, n_bins)
+            inside = np.bincount(low + 1, own, n_bins) - np.bincount(high + 1, own, n_bins)
+            rises = 2.0 * inside - np.bincount(self._first, own, n_bins) + np.bincount(whole + 1, own, n_bins)
             values[:, output] = np.cumsum(rises)
         scores = np.zeros((len(self.codes), len(weight)))
         score_codes(self.codes, self._columns, self._starts, values, scores, self.n_threads)

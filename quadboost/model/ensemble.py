@@ -439,11 +439,12 @@ class Ensemble(Explained):
     def _tree_values(self) -> list[TreeValues]:
         """The trees, some at a time, with what their leaves are worth."""
         values, found, first = self.leaf_values(), [], 0
+        asks_level = np.isin(self.trees.feature, list(self.categories)).astype(np.uint8)
         for part in self.trees.parts():
             inner = np.flatnonzero(~part.is_leaf)
             feature, threshold = part.feature[inner], part.threshold[inner]
             cuts, cut = [], np.zeros(len(inner), dtype=np.int64)
-            is_level = np.isin(feature, list(self.categories)).astype(np.uint8)
+            is_level = asks_level[first + inner]
             for f in np.unique(feature).tolist():
                 own = np.flatnonzero(feature == f)
                 distinct = np.unique(threshold[own])

@@ -167,6 +167,8 @@ def _unpack(data: bytes) -> tuple[dict[str, NDArray[Any]], bytes, int]:
     sizes = struct.unpack_from(f"<{_N_SIZES[file_format]}Q", data, _HEAD.size)
     if sizes[2] > MAX_METADATA_BYTES:
         raise ModelFileError(f"it has {sizes[2]} bytes of metadata, at most {MAX_METADATA_BYTES} are read")
+    if not sizes[1]:  # then any number of bins and nodes would take no bytes
+        raise ModelFileError("there is no output")
     layout = _layout(*sizes)
     start = len(data) - sum(dataset.n_bytes for dataset in layout)
     if start < _USERBLOCK:

@@ -136,8 +136,6 @@ def from_parts(arrays: Arrays, text: bytes, file_format: int) -> ModelRecord:
     n_outputs = len(arrays["intercept"])
     if type(n_features) is not int or not 0 <= n_features < 2**31:
         raise ModelFileError(f"n_features is {n_features!r:.60}, not a whole number below 2**31")
-    if n_outputs == 0:
-        raise ModelFileError("there is no output")
     if type(one_output) is not bool or (one_output and n_outputs != 1):
         raise ModelFileError(f"one_output is {one_output!r:.60}, and there are {n_outputs} outputs")
     classes = _checked_classes(metadata["classes"], n_outputs)

@@ -5,7 +5,7 @@ A rule with the weight w adds +w to the score where all its conditions hold, and
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +25,7 @@ class Condition:
     feature : int
     name : str
     low, high : float
-        The value is above low and at most high.
+        The value is above low and at most high; any value is above minus infinity, none if low is not below high.
     level : int or None
         The value is of this level of a categorical feature.
     not_levels : tuple of int
@@ -44,15 +44,20 @@ class Condition:
     missing: bool = False
     words: str = ""
 
+    @property
+    def has_value(self) -> bool:
+        """Whether any value can satisfy it; else only a missing one does, or none."""
+        return self.level is not None or bool(self.not_levels) or self.low < self.high
+
     def holds(self, values: np.ndarray) -> np.ndarray:
         """Whether it holds, for values of the feature; of a categorical one, numbers of levels. NaN is missing."""
-        with np.errstate(invalid="ignore"):
-            if self.level is not None:
-                found = values == self.level
-            elif self.not_levels:
-                found = ~np.isin(values, self.not_levels)
-            else:
-                found = (values > self.low) & (values <= self.high)
+        values = np.asarray(values, dtype=np.float64)  # thresholds are not rounded to a narrower type
+        if self.level is not None:
+            found = values == self.level
+        elif self.not_levels:
+            found = ~np.isin(values, self.not_levels)
+        else:
+            found = ((values > self.low) | (self.low == -np.inf)) & (values <= self.high)
         return np.where(np.isnan(values), self.missing, found)
 
 
@@ -104,49 +109,64 @@ class Rules(list[Rule]):
         return "\n".join(lines) if lines else "no rules"
 
 
-def rules_of(model: Ensemble) -> Rules:
-    """The rules of a model, the most important first."""
+def rules_of(model: Ensemble, most: int | None = None) -> Rules:
+    """The rules of a model, the most important first, and not more than asked for."""
     trees, weight = model.trees, model.node_weight.reshape(model.trees.n_nodes, model.n_outputs)
-    active = np.flatnonzero(weight.any(axis=1)).tolist()
-    paths, rules = trees.paths(), []
-    for node in active:
-        n_rows = support = np.nan
-        importance = float(np.abs(weight[node]).sum())
+    active = np.flatnonzero(weight.any(axis=1))
+    n_rows = support = np.full(len(active), np.nan)
+    with np.errstate(over="ignore", invalid="ignore"):  # of weights that are all but infinite
+        importance = np.abs(weight[active]).sum(axis=1)
         if len(model.node_mass):
-            n_rows = float(model.node_mass[node])
-            support = n_rows / float(model.node_mass[trees.start[trees.tree[node]]])
-            importance *= 2.0 * float(np.sqrt(max(0.0, support * (1.0 - support))))
-        conditions = _conditions(model, paths[node])
-        rules.append(Rule(conditions, model.node_weight[node], support, n_rows, node, importance))
-    return Rules(sorted(rules, key=lambda rule: -rule.importance))
+            n_rows = model.node_mass[active]
+            support = np.minimum(n_rows / model.node_mass[trees.start[trees.tree[active]]], 1.0)
+            importance *= 2.0 * np.sqrt(support * (1.0 - support))
+    rules = Rules()
+    for i in np.argsort(-importance, kind="stable")[:most].tolist():
+        node = int(active[i])
+        conditions = _conditions(model, trees.path(node))
+        figures = float(support[i]), float(n_rows[i]), node, float(importance[i])
+        rules.append(Rule(conditions, model.node_weight[node], *figures))
+    return rules
 
 
 def _conditions(model: Ensemble, path: list[tuple[int, bool]]) -> tuple[Condition, ...]:
     """The conditions along a path, merged so that there is one for each feature."""
-    trees, found = model.trees, dict[int, dict[str, Any]]()
+    trees, by_feature = model.trees, dict[int, list[tuple[float, bool]]]()
+    missing = dict[int, bool]()
     for node, goes_right in path:
-        feature, threshold = int(trees.feature[node]), float(trees.threshold[node])
-        own = found.setdefault(feature, {"missing": True})
-        own["missing"] &= bool(trees.missing_right[node]) == goes_right
-        if feature not in model.categories:
-            side, better = ("low", max) if goes_right else ("high", min)
-            own[side] = better(own.get(side, threshold), threshold)
-        elif goes_right:
-            own["level"] = int(threshold)
-        else:
-            own["not_levels"] = (*own.get("not_levels", ()), int(threshold))
+        feature = int(trees.feature[node])
+        by_feature.setdefault(feature, []).append((float(trees.threshold[node]), goes_right))
+        missing[feature] = missing.get(feature, True) and bool(trees.missing_right[node]) == goes_right
     conditions = []
-    for feature, own in found.items():
+    for feature, steps in by_feature.items():
+        levels = model.categories.get(feature)
+        merged = _merged_thresholds(steps) if levels is None else _merged_levels(steps)
         name = f"feature {feature}" if model.feature_names is None else model.feature_names[feature]
-        if "level" in own:
-            own.pop("not_levels", None)
-        condition = Condition(feature, name, **own)
-        conditions.append(Condition(feature, name, **own, words=_words(condition, model.categories.get(feature))))
+        condition = Condition(feature, name, missing=missing[feature], **merged)
+        conditions.append(replace(condition, words=_words(condition, levels)))
     return tuple(conditions)
+
+
+def _merged_thresholds(steps: list[tuple[float, bool]]) -> dict[str, Any]:
+    low = max((threshold for threshold, goes_right in steps if goes_right), default=-np.inf)
+    high = min((threshold for threshold, goes_right in steps if not goes_right), default=np.inf)
+    return {"low": low, "high": high}
+
+
+def _merged_levels(steps: list[tuple[float, bool]]) -> dict[str, Any]:
+    asked = {int(level) for level, goes_right in steps if goes_right}
+    others = tuple(dict.fromkeys(int(level) for level, goes_right in steps if not goes_right))
+    if not asked:
+        return {"not_levels": others}
+    if len(asked) > 1 or asked <= set(others):  # no level is another one, or not itself
+        return {"low": np.inf, "high": -np.inf}
+    return {"level": asked.pop()}
 
 
 def _words(condition: Condition, levels: list[list[Any]] | None) -> str:
     name = condition.name
+    if not condition.has_value:
+        return f"{name} is missing" if condition.missing else f"{name} is impossible"
     if levels is not None:
         asked = (condition.level,) if condition.level is not None else condition.not_levels
         names = ", ".join(" or ".join(str(value) for value in levels[level]) for level in asked)

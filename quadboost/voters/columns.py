@@ -242,6 +242,20 @@ class Voters:
             values += [np.vstack([empty, at_leaves[first[t] : first[t + 1]], empty]) for t in trees.tolist()]
         return columns, values
 
+    def changes(self, codes: np.ndarray, voter: np.ndarray, delta: np.ndarray) -> np.ndarray:
+        """By how much scores of coded rows change, but for rounding, when the weights of some voters do.
+
+        As `scores` of the changes, quicker: the steps of all columns are one running sum.
+        """
+        low, high, whole = (bins[voter] for bins in self.intervals)
+        column = self.locate(voter)[0]
+        steps = np.zeros((self.bin_start[-1] + 1, 1))
+        for bins, step in ((low + 1, 2.0), (high + 1, -2.0), (self.bin_start[column], -1.0), (whole + 1, 1.0)):
+            np.add.at(steps[:, 0], bins, step * delta)
+        changes, columns = np.zeros((len(codes), 1)), np.unique(column)
+        score_codes(codes, columns, self.bin_start[columns], np.cumsum(steps, axis=0), changes, 1)
+        return changes[:, 0]
+
     def _own(self, column: int) -> Intervals:
         voters = slice(self.voter_start[column], self.voter_start[column + 1])
         return self.intervals.of_column(voters, int(self.bin_start[column]))

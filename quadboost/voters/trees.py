@@ -111,8 +111,15 @@ class Trees:
 
     @property
     def right(self) -> np.ndarray:
-        """The node to the right of each node, counted over all trees; -1 for a leaf. The one to the left is the next."""
+        """The node to the right of each, counted over all trees; -1 for a leaf. The one to the left is the next."""
         return self._ends[1]
+
+    @cached_property
+    def n_conditions(self) -> np.ndarray:
+        """How many conditions lead to each node."""
+        from .rules import n_conditions
+
+        return n_conditions(self)
 
     @cached_property
     def _leaves_before(self) -> np.ndarray:
@@ -125,13 +132,18 @@ class Trees:
         first = before[self.start[:-1]][self.tree] if self.n_trees else before[:0]
         return before[:-1] - first, before[self.end] - first
 
+    def path(self, node: int) -> list[tuple[int, bool]]:
+        """The nodes above a node, from the root down, and whether the way goes right there."""
+        above, found = int(self.start[self.tree[node]]), []
+        while above != node:
+            right = int(self.right[above])
+            found.append((above, node >= right))
+            above = right if node >= right else above + 1
+        return found
+
     def paths(self) -> list[list[tuple[int, bool]]]:
-        """The nodes above each node, from the root down, and whether the way goes right there."""
-        paths: list[list[tuple[int, bool]]] = [[] for _ in range(self.n_nodes)]
-        for node in np.flatnonzero(~self.is_leaf).tolist():
-            paths[node + 1] = [*paths[node], (node, False)]
-            paths[self.right[node]] = [*paths[node], (node, True)]
-        return paths
+        """The path of every node."""
+        return [self.path(node) for node in range(self.n_nodes)]
 
     def used(self, is_used: np.ndarray) -> tuple[Trees, np.ndarray]:
         """Trees with a node that is used, without what is below the last such nodes; and which nodes were kept."""
@@ -197,9 +209,12 @@ class Reach(NamedTuple):
         start, words_each = starts(n_bins), _words(trees)
         table = np.full((int(start[-1]) + 1, trees.n_trees * words_each), 0xFFFFFFFF, dtype=np.uint32)
         first, last = trees.leaf_range
+        order = np.lexsort((cut, slot))
+        node = inner[order]
         fill_reach(
-            slot.astype(np.int64), cut, is_level, trees.missing_right[inner], trees.tree[inner] * words_each,
-            first[inner], first[trees.right[inner]], last[inner], start, table,
+            slot.astype(np.int64)[order], cut[order], is_level[order], trees.missing_right[node],
+            trees.tree[node] * words_each, first[node], first[trees.right[node]], last[node], start, table,
+            np.empty(table.shape[1], np.uint32),
         )  # fmt: skip
         return cls(feature.astype(np.int64), start, table, words_each)
 

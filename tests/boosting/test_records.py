@@ -67,5 +67,19 @@ def test_all_changes_are_those_of_every_round(seed):
     assert first == len(voter) == len(total)
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_changes_of_a_round_lead_from_one_stage_to_the_next(seed):
+    trace = random_trace(seed)
+    stages, centres = replayed(trace), trace.centres(N_VOTERS)
+    found = list(trace.changes(N_VOTERS))
+    assert len(found) == len(trace.voter)
+    for (voter, delta, fall), before, after in zip(found, stages[:-1], stages[1:], strict=True):
+        assert len(set(voter.tolist())) == len(voter)
+        change = np.zeros(N_VOTERS)
+        change[voter] = delta
+        np.testing.assert_array_equal(change, after - before)
+        assert fall == pytest.approx(centres @ change, abs=1e-15)
+
+
 def test_centres_of_voters_that_were_never_drawn_are_zero():
     np.testing.assert_array_equal(random_trace(0).centres(7), [0, 0, 0, 0.25, 0, -1, 0])

@@ -102,12 +102,15 @@ def test_text_where_numbers_were_trained_is_refused(X):
 
 
 class Sparse:
+    shape, dtype = (10, 1_000_000), np.dtype(np.float32)
+
     def toarray(self):
-        raise AssertionError("X must not be made dense without being asked")
+        raise AssertionError("X must not be made dense where there is no memory for it")
 
 
-def test_sparse_input_is_refused():
-    with pytest.raises(TypeError, match=r"Sparse input is not supported; use X.toarray\(\)"):
+def test_sparse_input_that_does_not_fit_is_refused(monkeypatch):
+    monkeypatch.setattr("quadboost.data.tables.free_memory", lambda: 10 * 1_000_000 * 8 - 1)
+    with pytest.raises(ValueError, match=r"of shape \(10, 1000000\) it takes 0.1 GiB, where 0.1 are free; give fewer"):
         learn_schema(Sparse())
 
 

@@ -158,7 +158,10 @@ def test_a_table_at_predict_must_be_like_that_of_the_fit(estimator):
     with pytest.raises(ValueError, match=f"X has columns that {name} was not trained on: 'd'"):
         model.predict(frame.assign(d=1.0))
     for table in (X[:, :2], frame.iloc[:, :2].to_numpy()):
-        with pytest.raises(ValueError, match=f"X has 2 features, but {name} is expecting 3 features"):
+        with (
+            pytest.warns(UserWarning, match="X does not have valid feature names"),
+            pytest.raises(ValueError, match=f"X has 2 features, but {name} is expecting 3 features"),
+        ):
             model.predict(table)
     with pytest.raises(ValueError, match="Column 'a' holds text"):
         model.predict(frame.assign(a="tall"))

@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import quadboost.estimators.plain
 from quadboost import QuadBoostClassifier, QuadBoostClassifierCV, QuadBoostRegressor, QuadBoostRegressorCV
+from quadboost.voters.columns import Voters
 
 M = 300
 X = mixed_table(M)
@@ -69,6 +70,14 @@ def test_the_last_stage_is_the_model_and_each_stage_that_of_as_many_rounds(estim
     for n_rounds in (1, 2, model.n_rounds_ - 1):
         shorter = fitted(estimator, **{**options, "max_rounds": n_rounds})
         np.testing.assert_allclose(stages[n_rounds - 1], score(shorter, X), rtol=0, atol=1e-12)
+
+
+def test_stages_with_sweeps_do_not_go_voter_by_voter(monkeypatch):
+    model = fitted(QuadBoostRegressor, reweight_every=1, max_rounds=30)
+    calls, votes = [], Voters.votes
+    monkeypatch.setattr(Voters, "votes", lambda self, voter: calls.append(voter) or votes(self, voter))
+    assert len(staged(model, X)) == model.n_rounds_
+    assert len(calls) <= model.n_rounds_
 
 
 @each_fit

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from export_models import KINDS, WithTrees, by_hand, fitted, hard_rows, same_bits, table
+from export_models import KINDS, by_hand, fitted, hard_rows, same_bits, table
 
 from quadboost import Ensemble, QuadBoostClassifier
 from quadboost.export.additive import N_EXAMPLES, Steps, Tree, additive, without_idle_nodes
@@ -54,20 +54,17 @@ def test_an_estimator_is_as_good_as_its_ensemble():
 
 def test_trees_that_add_nothing_are_left_out_and_idle_questions_too():
     model = fitted("trees-2")
-    assert isinstance(model, WithTrees)
     trees = [term for term in additive(model).terms if isinstance(term, Tree)]
-    assert model.trees.start[1] > 3  # zeros alone
-    assert trees[0].name == "tree 1"
-    assert model.trees.start[2] - model.trees.start[1] > 3
-    assert len(trees[0].feature) == 3  # the same everywhere: one question is kept
-    assert sum(len(tree.feature) for tree in trees) < len(model.trees.feature)
+    assert [tree.name for tree in trees] == [f"tree {number}" for number in range(1, 12)]
+    assert sum(len(tree.feature) for tree in trees) < model.trees.n_nodes - model.trees.start[1]
 
 
-def test_a_tree_of_one_leaf_gets_a_question():
-    one, none = np.array([-1]), np.array([False])
-    tree = without_idle_nodes(Tree("t", one, np.zeros(1), none, one, none, np.array([[0.5]])))
-    assert tree.feature.tolist() == [0, -1, -1]
-    assert tree.values[tree.leaves].tolist() == [[0.5], [0.5]]
+def test_a_node_with_equal_leaves_becomes_one_of_them():
+    feature, right = np.array([0, 1, -1, -1, -1]), np.array([4, 3, -1, -1, -1])
+    none, values = np.zeros(5, bool), np.array([[0.0], [0.0], [0.5], [0.5], [0.25]])
+    tree = without_idle_nodes(Tree("t", feature, np.arange(5.0), none, right, none, values))
+    assert (tree.feature.tolist(), tree.right.tolist()) == ([0, -1, -1], [2, -1, -1])
+    assert tree.values.ravel().tolist() == [0.0, 0.5, 0.25]
 
 
 def test_depth_is_that_of_the_longest_way():

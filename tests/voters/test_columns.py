@@ -217,6 +217,19 @@ def test_the_steps_of_a_column_are_the_sums_of_its_voters(voters, seed):
         np.testing.assert_array_equal(voters.step_values(f, weight), known)
 
 
+@given(some_voters, st.integers(0, 2**32 - 1))
+def test_changes_of_weights_change_scores_by_what_their_voters_say(voters, seed):
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, voters.n_cuts + 2, size=(20, voters.n_columns)).astype(np.uint8)
+    some = rng.choice(voters.n_voters, size=rng.integers(0, voters.n_voters + 1), replace=False)
+    delta = rng.integers(-8, 8, size=len(some)) / 4
+    known = np.zeros(20)
+    for voter, by in zip(some.tolist(), delta, strict=True):
+        column, votes = voters.votes(voter)
+        known += by * votes[codes[:, column]]
+    np.testing.assert_array_equal(voters.changes(codes, some, delta), known)
+
+
 def test_a_level_alone_is_where_its_own_bin_is():
     found = Intervals.of(np.array([3]), np.array([1]), np.array([1]))
     np.testing.assert_array_equal(found.low, [0, 1, 2, 3])
