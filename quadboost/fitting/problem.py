@@ -33,8 +33,6 @@ from ..voters.thresholds import InfiniteValue, candidate_voters
 from ..voters.trees import Trees
 from .limits import limits_of
 
-ANY = Meetings()
-
 
 @dataclass(frozen=True)
 class Rows:
@@ -97,7 +95,7 @@ class Problem:
     classes: np.ndarray | None = None
     class_weight: np.ndarray | None = None
     signs: np.ndarray | None = None
-    meetings: Meetings = ANY
+    meetings: Meetings = ANY_MEET
 
     @classmethod
     def of_labels(cls, X: Any, y: Any, sample_weight: Any, reading: Reading, class_weight: Any = None) -> Problem:
