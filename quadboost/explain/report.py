@@ -21,6 +21,7 @@ from ..model.ensemble import Ensemble
 from ..model.whole_file import whole_file
 from .quality_section import Figures, quality_section
 from .sections import (
+    constraints_section,
     data_section,
     figures_head,
     form_data,
@@ -82,6 +83,7 @@ def report_html(model: Any, X: Any, y: Any, *, title: str | None = None) -> str:
         "Importance": importance_section(ensemble, matrix),
         "Shapes": shapes_section(ensemble),
         "Rules": rules_section(ensemble),
+        "Constraints": constraints_section(ensemble),
         "Try a row": form,
         "Downloads": _downloads(ensemble),
     }
