@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from .choosing.path import RegularizationPath, regularization_path
     from .estimators.cv import QuadBoostClassifierCV, QuadBoostRegressorCV
     from .estimators.plain import QuadBoostClassifier, QuadBoostRegressor
+    from .explain.report import report
+    from .explain.terms import Explanation
     from .fitting.memory import estimate_memory
     from .model.ensemble import Ensemble, load
     from .model.file import ModelFileError
@@ -34,11 +36,14 @@ _HOME = {
     "QuadBoostRegressorCV": "estimators.cv",
     "RegularizationPath": "choosing.path",
     "regularization_path": "choosing.path",
+    "Explanation": "explain.terms",
+    "report": "explain.report",
 }
 
 __all__ = [
     "Boosted",
     "Ensemble",
+    "Explanation",
     "ModelFileError",
     "Moments",
     "QuadBoostClassifier",
@@ -52,6 +57,7 @@ __all__ = [
     "load",
     "moments_from_matrix",
     "regularization_path",
+    "report",
 ]
 
 

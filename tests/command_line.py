@@ -10,9 +10,14 @@ import numpy as np
 import pandas as pd
 
 import quadboost
-from quadboost.commands.main import predict_main, train_main
+from quadboost.commands.main import export_main, predict_main, report_main, train_main
 
-MAINS = {"quadboost-train": train_main, "quadboost-predict": predict_main}
+MAINS = {
+    "quadboost-train": train_main,
+    "quadboost-predict": predict_main,
+    "quadboost-report": report_main,
+    "quadboost-export": export_main,
+}
 
 
 class Done:

@@ -19,7 +19,9 @@ def quoted(name):
 
 
 def _typed(texts):
-    """Numbers, if all are; not by pandas, which does not read every digit in all of its versions."""
+    """True and false or numbers, if all are; not by pandas, which does not read every digit in all of its versions."""
+    if {*texts} <= {"t", "f"}:
+        return [text == "t" for text in texts]
     try:
         return [float(text) for text in texts]
     except ValueError:
@@ -81,7 +83,9 @@ class Postgres:
         if self.user:
             shutil.chown(self.folder, "postgres")
         self._run("initdb", "-D", self._data, "-A", "trust", "-U", "postgres", "-E", "UTF8", "--no-sync", "--locale=C")
-        self._run("pg_ctl", "-D", self._data, "-w", "-o", f"-k {self.folder} -c listen_addresses= -c fsync=off", "start")
+        self._run(
+            "pg_ctl", "-D", self._data, "-w", "-o", f"-k {self.folder} -c listen_addresses= -c fsync=off", "start"
+        )
 
     @property
     def _data(self):

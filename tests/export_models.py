@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from quadboost import Ensemble, QuadBoostClassifier, QuadBoostRegressor
+from quadboost.voters.trees import Trees
 
 NASTY = 'a"; drop table t; --'
 TEXTS = ["O'Brien", 'say "hi"', "Zürich ☃", "back\\slash", "two\nlines", "--", "*/ ??/ ', %s", "</script>", ""]
@@ -52,14 +53,57 @@ def hard_rows(n=300, seed=5):
     return frame
 
 
+def with_trees(model):
+    """The model and twelve trees at random: the first without weights, the sixth a long chain. Many nodes have none."""
+    rng, matrix = np.random.default_rng(3), model.matrix_of(table())
+    nodes, start = [], [0]
+    for tree in range(12):
+        grow(nodes, rng, matrix, model.categories, *((30, True) if tree == 5 else (5, False)))
+        start.append(len(nodes))
+    feature, threshold, missing_right = map(np.array, zip(*nodes, strict=True))
+    weight = np.round(rng.normal(size=(len(nodes), *model.weight.shape[1:]))) / 7
+    weight[: start[1]] = weight[start[:-1]] = 0.0
+    return model.replace(trees=Trees(np.array(start), feature, threshold, missing_right), node_weight=weight)
+
+
+def grow(nodes, rng, matrix, categories, depth, chain):
+    """Add a tree at random, or a chain, to a list of (feature, threshold, missing_right)."""
+    if depth == 0 or (not chain and depth < 4 and rng.random() < 0.3):
+        nodes.append((-1, 0.0, 0))
+        return
+    feature = int(rng.integers(matrix.shape[1]))
+    known = matrix[~np.isnan(matrix[:, feature]), feature]
+    nodes.append((feature, rng.choice(known), int(rng.integers(2))))
+    grow(nodes, rng, matrix, categories, 0 if chain and depth % 2 else depth - 1, chain)
+    grow(nodes, rng, matrix, categories, 0 if chain and not depth % 2 else depth - 1, chain)
+
+
 @cache
 def fitted(kind):
     """A fitted model, and its loss and link, by a short name."""
     frame = table()
     y = targets(frame)
+    if kind.startswith("trees"):
+        return with_trees(fitted(kind.replace("trees", "logit")))
+    if kind == "grown":
+        grown = QuadBoostRegressor(
+            n_trees=8, max_leaves=8, categorical_features=["who", "member", "code"], random_state=0
+        )
+        return grown.fit(frame, y).ensemble_
     options = {"categorical_features": ["who", "member", "code"], "max_rounds": 200, "thresholds": 20}
-    classify = {"logit": {}, "clipped": {"calibration": None}, "logistic": {"loss": "logistic"}}
-    regress = {"identity": {}, "huber": {"loss": "huber"}, "quantile": {"loss": "quantile"}, "poisson": {"loss": "poisson"}}
+    classify = {
+        "grown": {"n_trees": 8, "max_leaves": 8},
+        "logit": {},
+        "clipped": {"calibration": None},
+        "logistic": {"loss": "logistic"},
+    }
+    regress = {
+        "identity": {},
+        "monotone": {"monotonic_cst": {"plain": 1}},
+        "huber": {"loss": "huber"},
+        "quantile": {"loss": "quantile"},
+        "poisson": {"loss": "poisson"},
+    }
     if kind in regress:
         y = np.floor(np.exp(y / 2)) if kind == "poisson" else y
         return QuadBoostRegressor(**options, **regress[kind]).fit(frame, y).ensemble_
@@ -71,9 +115,8 @@ def fitted(kind):
     return QuadBoostClassifier(**options, **classify[link]).fit(frame, labels).ensemble_
 
 
-KINDS = ["logit-2", "clipped-2", "logistic-2", "identity", "huber", "quantile", "poisson", "targets"]
-KINDS += ["logit-3", "clipped-3", "logistic-3", "logit-5"]
-FEW = ["logit-2", "clipped-3", "poisson", "targets"]  # one of each shape, for slow targets
+KINDS = ["logit-2", "clipped-2", "logistic-2", "identity", "monotone", "huber", "quantile", "poisson", "targets"]
+KINDS += ["logit-3", "clipped-3", "logistic-3", "logit-5", "trees-2", "trees-3", "grown", "grown-3"]
 
 
 def same_bits(found, expected):
@@ -81,10 +124,63 @@ def same_bits(found, expected):
     np.testing.assert_array_equal(found.view(np.int64), expected.reshape(found.shape).view(np.int64))
 
 
-def shared_thresholds(n_features=3):
-    """An ensemble by hand, without names: thresholds that are neighbours, tiny, huge and negative."""
+def check(model, frame, scores, predictions, probabilities=None):
+    """The same bits of scores, the same labels, probabilities to 1e-15."""
+    same_bits(scores, model.decision_function(frame))
+    if model.classes is None:
+        expected = model.predict(frame)
+        np.testing.assert_allclose(np.reshape(predictions, expected.shape), expected, rtol=1e-15)
+    else:
+        assert list(predictions) == model.predict(frame).tolist()
+        np.testing.assert_allclose(probabilities, model.predict_proba(frame), rtol=0, atol=1e-15)
+
+
+def by_hand():
+    """A model without names, whose thresholds are neighbours, tiny, huge and negative, and rows around them."""
     tiny, huge = 5e-324, 1.7e308
-    cuts = [-huge, -1.5, -tiny, 0.0, tiny, 0.1, np.nextafter(0.1, 1), 1e-7, 12345.678, huge]
-    feature = np.repeat(np.arange(n_features), len(cuts))
-    weight = np.random.default_rng(0).normal(size=len(feature))
-    return Ensemble(feature, np.tile(cuts, n_features), weight, -0.3, n_features=n_features), np.array(cuts)
+    cuts = np.array([-huge, -1.5, -tiny, 0.0, tiny, 0.1, np.nextafter(0.1, 1), 1e-7, 12345.678, huge])
+    weight = np.random.default_rng(0).normal(size=3 * len(cuts))
+    model = Ensemble(np.repeat(range(3), len(cuts)), np.tile(cuts, 3), weight, -0.3, n_features=3)
+    values = np.concatenate([cuts, np.nextafter(cuts, np.inf), np.nextafter(cuts, -np.inf), [np.nan, np.inf, -np.inf]])
+    X = np.column_stack([values, values[::-1], np.roll(values, 7)])
+    return model, pd.DataFrame(X, columns=["x0", "x1", "x2"])
+
+
+FAR = ["logit-2", "clipped-2", "softmax-3", "clipped-3", "log-0"]
+
+
+def far_out(kind):
+    """A model whose scores are tiny, huge, or midway between two multiples of 2^-44, and rows that have them."""
+    link, n_classes = kind.split("-")
+    rng, n_outputs = np.random.default_rng(0), 3 if n_classes == "3" else 1
+    steps = [rng.normal(size=(60, n_outputs)) * 10.0**exponent for exponent in (-17, -1, 1, 2, 3)]
+    steps.append(rng.integers(-9, 9, size=(60, n_outputs)) * 2.0**-46)
+    weight = np.vstack(steps)
+    weight -= weight.mean(axis=0)
+    model = Ensemble(
+        np.zeros(len(weight), int),
+        np.arange(len(weight)),
+        weight if n_outputs > 1 else weight[:, 0],
+        np.zeros(n_outputs) if n_outputs > 1 else 0.0,
+        n_features=1,
+        classes={"0": None, "2": [False, True], "3": [1.5, 2.5, 4.0]}[n_classes],
+        feature_names=["x"],
+        link=link,
+        loss="poisson" if link == "log" else "squared",
+    )
+    return model, pd.DataFrame({"x": np.arange(len(weight) + 1) - 0.5})
+
+
+def without_voters():
+    nothing = np.empty(0)
+    model = Ensemble(nothing, nothing, nothing, 0.25, n_features=2, classes=["a", "b"])
+    return model, pd.DataFrame({"x0": [1.0], "x1": [np.nan]})
+
+
+def mixed():
+    """A model of a feature that holds text and numbers, and rows of either."""
+    values = ["1", 1, "x", 2.5, None, "unseen", 77, True, "X"]
+    frame = pd.DataFrame({"m": pd.Series(values, dtype=object)})
+    categories = {0: [[1, 2.5], ["1"], ["x"]]}
+    model = Ensemble([0] * 3, range(3), [0.1, 0.2, 0.7], 0.3, kind=[1] * 3, n_features=1, categories=categories)
+    return model.replace(feature_names=["m"]), frame

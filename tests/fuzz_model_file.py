@@ -129,13 +129,24 @@ def mutated_numbers(arrays: Arrays, rng: random.Random) -> Arrays:
 
 
 def mutated_sizes(arrays: Arrays, rng: random.Random) -> Arrays:
-    """Other numbers of voters and outputs; what there is of them is repeated or left out."""
+    """Other numbers of voters, outputs, bins, trees and nodes; what there is of them is repeated or left out."""
     n_voters, n_outputs = (rng.choice([size, size, size + 1, 0, 1, 2, 3, 300]) for size in arrays["weight"].shape)
     shapes = {"weight": (n_voters, n_outputs), "intercept": (n_outputs,), "slope": (n_outputs,)}
     if "bin_mass" in arrays:
         n_bins = len(arrays["bin_mass"])
         shapes["bin_mass"] = (rng.choice([n_bins, n_bins, 0, n_bins + 1, 3, 300]),)
         shapes["bin_error"] = (rng.choice([shapes["bin_mass"][0], n_bins, 0, 3]), n_outputs)
+        n_trees, n_nodes = len(arrays["tree_size"]), len(arrays["node_feature"])
+        if rng.random() < 0.2:
+            n_trees, n_nodes = (rng.choice([size, size + 1, 0, 1, 300]) for size in (n_trees, n_nodes))
+        elif rng.random() < 0.5:  # the same trees some times, or none
+            times = rng.choice([0, 0, 2, 20])
+            n_trees, n_nodes = times * n_trees, times * n_nodes
+        shapes |= {f"node_{name}": (n_nodes,) for name in ("feature", "threshold", "missing_right")}
+        shapes |= {"tree_size": (n_trees,), "node_weight": (n_nodes, n_outputs)}
+        shapes["node_mass"] = (
+            n_nodes if len(arrays["node_mass"]) and rng.random() < 0.5 else rng.choice([0, 0, n_nodes, 3]),
+        )
     return {name: np.resize(values, shapes.get(name, (n_voters,))) for name, values in arrays.items()}
 
 
@@ -193,6 +204,7 @@ def use(record: ModelRecord) -> None:
     model = Ensemble(**record.arguments())
     describe(model, "model.h5")
     assert all(shape.mass is None or len(shape.mass) == len(shape.values) for shape in model.shape_functions())
+    assert len(model.rules()) == model.n_rules
     if 0 < model.n_features <= 1000:
         numbers = np.zeros((2, model.n_features))
         known = numbers.astype(object)

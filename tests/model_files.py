@@ -8,14 +8,17 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from some_trees import random_trees
 
 import quadboost
 from quadboost.model import file as model_file
 from quadboost.model.record import ModelRecord, to_parts
+from quadboost.voters.trees import Trees
 
 TESTS = Path(__file__).parent
 
@@ -38,10 +41,19 @@ def example() -> ModelRecord:
 
 
 def calibrated() -> ModelRecord:
-    """The model of tests/data/model-v2.h5: the same voters, with a link folded into their weights, and their masses."""
+    """The model of tests/data/model-v2.h5: the same voters, with a link folded into their weights, masses and trees."""
     link = {"weight": 2.5 * example().weight, "intercept": 0.125, "link": "logit", "slope": 2.5}
     of_bins = [[3.0, 1.0, 0.5], [2.0, 2.5, 0.0, 0.0], [0.0, 4.5, 0.0], [4.25, 0.25, 0.0]]  # the last of each: missing
-    return replace(example(), **link, bin_mass=np.concatenate(of_bins), bin_error=np.arange(13) / 64)
+    bins = {"bin_mass": np.concatenate(of_bins), "bin_error": np.arange(13) / 64}
+    trees = Trees(
+        start=np.array([0, 5, 8, 9]),
+        feature=np.array([0, -1, 1, -1, -1, 3, -1, -1, -1], np.int32),
+        threshold=np.array([1.5, 0.0, 1.0, -0.0, 0.0, -2.5, 0.0, 0.0, 0.0]),
+        missing_right=np.array([1, 0, 0, 0, 0, 0, 0, 0, 0], np.uint8),
+    )
+    node_weight = np.array([0.0, 0.5, -0.25, 0.0, -0.75, -0.0, 1e-310, 0.125, 0.0])
+    node_mass = np.array([4.5, 2.0, 2.5, 0.0, 2.5, 4.5, 0.5, 4.0, 4.5])
+    return replace(example(), **link, **bins, trees=trees, node_weight=node_weight, node_mass=node_mass)
 
 
 def many_outputs() -> ModelRecord:
@@ -56,13 +68,39 @@ def many_outputs() -> ModelRecord:
         link="clipped",
         slope=np.ones(3),
         bin_error=np.empty((0, 3)),
+        node_weight=np.empty((0, 3)),
     )
 
 
 def softmax() -> ModelRecord:
     bins = {"bin_mass": np.array([1e300, 0.0, 0.0, 1.0, 2.0, 3.0]), "bin_error": np.arange(18.0).reshape(6, 3)}
     slope = np.array([1.0, 5e-324, 1e300])
-    return replace(many_outputs(), loss="logistic", link="softmax", slope=slope, **bins)
+    trees = random_trees(np.random.default_rng(0), [2, 3], [np.arange(3.0), np.arange(-5.0, 0.0)])
+    node_weight = np.arange(24.0).reshape(8, 3)
+    node_weight[trees.start[:-1]] = 0.0
+    nodes = {"trees": trees, "node_weight": node_weight, "node_mass": np.arange(8.0, 0.0, -1.0)}
+    return replace(many_outputs(), loss="logistic", link="softmax", slope=slope, **bins, **nodes)
+
+
+def only_trees() -> ModelRecord:
+    """Small and large trees, without masses; two features have levels."""
+    rng = np.random.default_rng(1)
+    thresholds = [np.linspace(-1, 1, 9), np.zeros(0), np.zeros(0)]
+    trees = random_trees(rng, [2] * 20 + [1, 33, 254], thresholds, {1: 3, 2: 1})
+    node_weight = rng.normal(size=trees.n_nodes) * (rng.random(trees.n_nodes) < 0.5)
+    node_weight[trees.start[:-1]] = 0.0
+    return ModelRecord(
+        np.empty(0, np.int32),
+        np.empty(0),
+        np.empty(0),
+        -0.5,
+        np.empty(0, np.uint8),
+        n_features=3,
+        categories={1: [["a"], ["b", "c"], [2.5]], 2: [[1]]},
+        link="identity",
+        trees=trees,
+        node_weight=node_weight,
+    )
 
 
 def constant() -> ModelRecord:
@@ -77,6 +115,7 @@ def constant() -> ModelRecord:
         link="identity",
         slope=np.ones(1),
         bin_error=np.empty((0, 1)),
+        node_weight=np.empty((0, 1)),
     )
 
 
@@ -84,7 +123,7 @@ def counts() -> ModelRecord:
     return replace(constant(), loss="poisson", link="log")
 
 
-MODELS = [example, calibrated, many_outputs, softmax, constant, counts]
+MODELS = [example, calibrated, many_outputs, softmax, constant, counts, only_trees]
 
 
 def large(value: float) -> ModelRecord:
@@ -104,6 +143,8 @@ def bits(record: ModelRecord) -> dict[str, Any]:
     """What is equal for two records if and only if they are the same to the last bit."""
 
     def of(value: Any) -> Any:
+        if isinstance(value, Trees):
+            return {name: of(array) for name, array in value.arrays().items()}
         if isinstance(value, np.ndarray) and value.dtype != object:
             return value.dtype.str, value.shape, value.tobytes()
         if isinstance(value, np.ndarray):
@@ -114,10 +155,11 @@ def bits(record: ModelRecord) -> dict[str, Any]:
 
 
 def parts_of_format_1(record: ModelRecord) -> tuple[dict[str, np.ndarray], bytes]:
-    """What a file of format 1 holds of a record: no loss, link, slope or masses."""
+    """What a file of format 1 holds of a record: no loss, link, slope, masses or trees."""
     arrays, text = to_parts(record)
+    arrays = {name: arrays[name] for name in ("threshold", "weight", "intercept", "feature", "kind")}
     metadata = json.loads(text)
-    del arrays["slope"], arrays["bin_mass"], arrays["bin_error"], metadata["loss"], metadata["link"]
+    del metadata["loss"], metadata["link"]
     return arrays, json.dumps(metadata, separators=(",", ":")).encode()
 
 
@@ -163,6 +205,7 @@ def assert_valid(record: ModelRecord) -> None:
     assert all(map(math.isfinite, [*record.weight.ravel(), *np.ravel(record.intercept), *record.threshold]))
     assert type(record.n_features) is int
     assert_masses(record)
+    assert_trees(record)
     seen = set()
     for feature, kind, threshold in zip(
         record.feature.tolist(), record.kind.tolist(), record.threshold.tolist(), strict=True
@@ -210,6 +253,33 @@ def assert_masses(record: ModelRecord) -> None:
         assert 0 < sum(own) < math.inf
         at += n_bins
     assert at == len(mass)
+
+
+def assert_trees(record: ModelRecord) -> None:
+    """Trees are made of all nodes, and a walk through any of them ends at a leaf of its own."""
+    trees, weight, mass = record.trees, record.node_weight, record.node_mass
+    assert [array.dtype for array in trees.arrays().values()] == [np.int64, np.int32, np.float64, np.uint8]
+    assert weight.shape == (trees.n_nodes, *record.weight.shape[1:])
+    assert all(map(math.isfinite, [*weight.ravel(), *trees.threshold, *mass]))
+    assert len(mass) in (0, trees.n_nodes)
+    assert (int(trees.start[0]), int(trees.start[-1])) == (0, trees.n_nodes)
+    assert set(trees.missing_right.tolist()) <= {0, 1}
+    for first, last in pairwise(trees.start.tolist()):
+        n_inner = sum(1 for feature in trees.feature[first:last].tolist() if feature >= 0)
+        assert last - first == 2 * n_inner + 1
+        assert n_inner < 254
+        assert not weight[first].any()
+        assert not len(mass) or 0 < mass[first] < math.inf
+        ways = [0]  # to the left of each node: how many are open; all are closed at the end, and not before
+        for node in range(first, last):
+            feature, threshold = int(trees.feature[node]), float(trees.threshold[node])
+            ways.append(ways[-1] + (1 if feature >= 0 else -1))
+            assert -1 <= feature < record.n_features
+            assert feature >= 0 or threshold == trees.missing_right[node] == 0
+            assert feature not in record.categories or threshold in range(len(record.categories[feature]))
+            assert not len(mass) or 0 <= mass[node] <= 1.001 * mass[first]
+        assert min(ways[:-1]) == 0
+        assert ways[-1] == -1
 
 
 def start_python(directory: Path, script: str, *arguments: object) -> subprocess.Popen[str]:

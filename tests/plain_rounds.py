@@ -21,24 +21,32 @@ def plain_rounds(H, y, penalty, *, mode, fit_intercept, max_rounds):
     risk = objective = max(0.0, (y * y).sum() / m - intercept * (2.0 * target_mean - intercept))
     residual_mean = target_mean - intercept
     own = eta - centre * centre
-    curvature = own + penalty.ridge
+    ridge, shrink, low, high = penalty.rule(n_voters)
+    lower, upper = penalty.limits.bounds(n_voters) if penalty.differs else (low - np.inf, high + np.inf)
+    curvature = own + ridge
     inverse = np.where(own > 1e-12 * eta, 1.0 / curvature, 0.0)
     weight = np.zeros(n_voters)
     history = []
     for _ in range(max_rounds):
         anchor = weight if mode == "corrective" else np.zeros(n_voters)
-        edge = slope + penalty.ridge * anchor
-        z = edge + own * anchor
-        lowered, raised = z - penalty.shrink, z + penalty.shrink
-        given = (np.where(lowered > 0, lowered, 0.0) + np.where(raised < 0, raised, 0.0)) * inverse
-        given = np.where(given < penalty.cap, given, penalty.cap)
-        given = np.where(given > -penalty.cap, given, -penalty.cap)
-        d = given - anchor
-        if penalty.shrink == 0 and penalty.cap == np.inf:
+        edge = slope + ridge * anchor
+        least, most = low, high
+        if mode == "forward":  # the sum of all copies is within bounds too
+            least, most = np.maximum(low, lower - weight), np.minimum(high, upper - weight)
+
+        def rule(z, least=least, most=most):
+            lowered, raised = z - shrink, z + shrink
+            given = (np.where(lowered > 0, lowered, 0.0) + np.where(raised < 0, raised, 0.0)) * inverse
+            given = np.where(given < most, given, most)
+            return np.where(given > least, given, least)
+
+        given, rated = rule(edge + own * anchor), rule(slope + curvature * anchor)
+        if not penalty.differs and penalty.shrink == 0 and penalty.cap == np.inf:
             decrease = slope * slope * inverse
         else:
+            d = rated - anchor
             decrease = d * (2 * slope - curvature * d)
-            decrease = decrease - 2 * penalty.shrink * (np.abs(given) - np.abs(anchor))
+            decrease = decrease - 2 * shrink * (np.abs(rated) - np.abs(anchor))
         j = int(np.argmax(decrease))  # of equal ones the first
         delta = given[j] - anchor[j]
         objective -= decrease[j]
@@ -48,6 +56,6 @@ def plain_rounds(H, y, penalty, *, mode, fit_intercept, max_rounds):
         residual_mean -= delta * (mean[j] - centre[j])
         before = anchor[j]
         weight[j] = weight[j] - anchor[j] + given[j]
-        slope[j] -= penalty.ridge * (anchor[j] - before)
+        slope[j] -= ridge[j] * (anchor[j] - before)
         slope = slope - (delta * (1.0 / m) * gram[:, j] - delta * centre[j] * mean)
     return weight, np.array(history)

@@ -9,8 +9,8 @@ from sklearn.model_selection import KFold
 from quadboost.boosting.schedule import Schedule
 from quadboost.choosing.folds import Folds, Split
 from quadboost.choosing.search import Candidate
+from quadboost.fitting.measured import Options
 from quadboost.fitting.problem import Problem, Reading
-from quadboost.fitting.training import Options
 
 M = 240
 X = mixed_table(M)

@@ -27,15 +27,18 @@ IMPORTS = {
     "moments": "common kernels _core data voters",
     "boosting": "common _core moments",
     "model": "common kernels data voters",
-    "fitting": "common _core data voters moments boosting model",
+    "fitting": "common kernels _core data voters moments boosting model",
     "choosing": "common _core data voters moments boosting model fitting",
     "bounds": "common kernels data voters model",
     "estimators": "common data moments boosting model fitting choosing",
-    "commands": "common data model bounds estimators",
+    "export": "common data model estimators",
+    "explain": "common voters model export",
+    "commands": "common data model bounds estimators export explain",
 }
 
 # Imports inside functions that go the other way: what few fits need, and what only tells of others.
 LAZY = {
+    ("model.explained", "explain"),  # what a model says of itself
     ("fitting.training", "bounds"),  # reg_lambda="theory"
     ("fitting.memory", "estimators"),  # their defaults
 }
@@ -49,10 +52,19 @@ OTHERS = {
     "joblib": "bounds.complexity",
     "h5py": "model.file",
     "tqdm": "common.progress",
-    "matplotlib": "choosing.plots",
-    "pyarrow": "commands.predict commands.recognise commands.tables commands.train_table commands.write_table",
+    "matplotlib": "choosing.plots explain.plots",
+    "pandas": "explain.terms",  # a frame, where asked for
+    "shap": "explain.terms",
+    "pyarrow": "commands.predict commands.recognise commands.report commands.tables commands.train_table "
+    "commands.write_table",
+    "onnx": "export.onnx export.pipelines",
+    "onnxruntime": "export.onnx",
+    "skl2onnx": "export.pipelines",
+    "openpyxl": "export.scorecard",
     "typing_extensions": "estimators.base estimators.plain estimators.cv",  # for types only
 }
+
+OPTIONAL = ("tqdm", "matplotlib", "h5py", "onnxruntime", "skl2onnx", "openpyxl")
 
 # Tests of modules that have no test file in the mirrored place: kernels are tested through the Python that calls them.
 TESTED_BY = {
@@ -166,9 +178,7 @@ def test_other_libraries_are_imported_only_where_the_table_says():
 
 
 def test_what_is_optional_is_imported_when_it_is_used():
-    early = {
-        (one.module, one.target) for one in ALL if not one.is_lazy and one.target in ("tqdm", "matplotlib", "h5py")
-    }
+    early = {(one.module, one.target) for one in ALL if not one.is_lazy and one.target in OPTIONAL}
     assert early == set()
     for library in ("scipy", "joblib"):
         assert {one.module for one in ALL if one.target == library and not one.is_lazy} <= {"choosing.search"}

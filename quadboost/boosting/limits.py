@@ -84,11 +84,14 @@ class Limited(Penalty):
         factor = 1.0 if limits.factor is None else limits.factor
         lower, upper = limits.lower, limits.upper
         self._factor = factor
-        self._ridge, self._shrink, cap = base.ridge * factor**2, base.shrink * factor, base.cap / factor
+        # What is zero or infinite for all stays one number: voters do not differ there, and rounds are faster.
+        self._ridge = base.ridge * factor**2 if base.ridge else 0.0
+        self._shrink = base.shrink * factor if base.shrink else 0.0
+        cap = base.cap / factor if base.cap < np.inf else np.inf
         self._low = -cap if lower is None else np.maximum(lower, -cap)
         self._high = cap if upper is None else np.minimum(upper, cap)
         is_bounded = np.isfinite(self._low) & np.isfinite(self._high)
-        self._has_gap = bool(np.all((self._ridge > 0) | (self._shrink > 0) | is_bounded))
+        self._has_gap = bool(np.all((np.asarray(self._ridge) > 0) | (np.asarray(self._shrink) > 0) | is_bounded))
 
     def __repr__(self) -> str:
         digest = hashlib.sha256()

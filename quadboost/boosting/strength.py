@@ -32,6 +32,7 @@ FLAT = 0.004  # less is gained by half the strength: the rest of the path is lon
 SAME = 0.001  # estimates that differ by less are taken for the same, and the stronger penalty of them
 FEW_EXAMPLES = 1000.0  # of so many, the path of few voters counts as much as the formula, PRIOR std(y) / sqrt(m)
 PRIOR = 0.3
+GROWN_COST = 2.0  # what a degree of freedom counts where voters were grown to the targets
 CAUTION = 0.2  # what a degree of freedom counts more where voters are far more than examples: the least of many is luck
 
 
@@ -59,7 +60,11 @@ class Strengths:
 
 
 def strengths_by_gcv(
-    run: Run, n_examples: float, schedule: Schedule, tell: Callable[[], None] = lambda: None
+    run: Run,
+    n_examples: float,
+    schedule: Schedule,
+    tell: Callable[[], None] = lambda: None,
+    were_grown: bool = False,
 ) -> Strengths:
     """Follow the path until the estimate is clearly past its minimum, and choose.
 
@@ -69,7 +74,7 @@ def strengths_by_gcv(
     """
     start, points, marks = time.monotonic(), list[Point](), list[Mark]()
     n_voters = len(run.weight)
-    cost = 1.0 + CAUTION * n_voters / (n_voters + n_examples)
+    cost = GROWN_COST if were_grown else 1.0 + CAUTION * n_voters / (n_voters + n_examples)
     strength = run.penalty.largest(run.edge, run.eta)
     schedule = replace(schedule, callback=None, max_rounds=MOST_ROUNDS)
     while not _is_past(points, n_examples):

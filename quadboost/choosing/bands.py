@@ -13,8 +13,9 @@ import numpy as np
 
 from ..common.threads import in_threads
 from ..fitting.losses import train_under_loss
+from ..fitting.measured import Options
 from ..fitting.problem import shape_bins
-from ..fitting.training import Options, train
+from ..fitting.training import train
 from ..model.ensemble import Ensemble
 from ..moments.sums import ColumnSums
 from ..voters.columns import Voters
@@ -24,11 +25,12 @@ from .folds import Folds
 def bin_errors(folds: Folds, options: Options, ensemble: Ensemble) -> np.ndarray | None:
     """The standard error of each bin of the shape functions of a model, fitted to all rows under these options.
 
-    None where the folds are no partition of the rows: then the jackknife does not apply. A link that was folded into the
-    model is taken as known.
+    None where the folds are no partition of the rows: then the jackknife does not apply; and with trees, which differ
+    from fold to fold, so that shapes alone do not tell how far scores do. A link that was folded into the model is
+    taken as known.
     """
     held_out = np.concatenate([split.held_out for split in folds.splits])
-    if len(folds.splits) < 2 or not np.array_equal(np.sort(held_out), np.arange(len(folds.codes))):
+    if ensemble.trees or len(folds.splits) < 2 or not np.array_equal(np.sort(held_out), np.arange(len(folds.codes))):
         return None
     options = replace(options, n_threads=1, schedule=replace(options.schedule, callback=None))
     scale = folds.problem.target_scale * ensemble.slope

@@ -10,8 +10,8 @@ import numpy as np
 
 from ..common.threads import threads_for
 from ..data.exact import Extent, Scales
+from ..fitting.measured import Measured, Options
 from ..fitting.problem import Problem, Rows
-from ..fitting.training import Measured, Options
 from ..moments.gram import Gram, RestGram
 from ..moments.moments import Moments, column_moments
 from ..moments.sums import ColumnSums

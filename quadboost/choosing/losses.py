@@ -18,8 +18,8 @@ import numpy as np
 from ..boosting.result import Boosted
 from ..common.threads import in_threads
 from ..fitting.losses import coded, constant, pulled, train_under_loss
+from ..fitting.measured import Measured, Options
 from ..fitting.problem import Problem
-from ..fitting.training import Measured, Options
 from .folds import Fold, Folds
 from .search import REACH, Candidate, Judge, Table, strengths_of
 
@@ -36,7 +36,7 @@ def strengths_of_loss(
     if options.loss != "squared":
         rows, loss = coded(problem, measured, options)
         moments, curvature = rows.towards(pulled(rows, loss, constant(rows, loss))), loss.curvature
-    limits = [problem.limits(measured.voters, output) for output in range(moments.n_outputs)]
+    limits = [problem.limits(measured.voters, output, name) for output in range(moments.n_outputs)]
     values = strengths_of(name, given, moments, bool(options.fit_intercept), reach, limits)
     return values * curvature if isinstance(given, Integral) and name != "linf" else values
 

@@ -16,8 +16,8 @@ from ..common.progress import steps_of
 from ..common.threads import resolve_threads
 from ..data.schema import FrameSchema
 from ..fitting.losses import train_under_loss
+from ..fitting.measured import Measured, Options
 from ..fitting.problem import Problem, Reading
-from ..fitting.training import Measured, Options
 from ..model.ensemble import Ensemble
 from ..moments.moments import DEFAULT_CACHE_BYTES
 from ..voters.columns import Voters

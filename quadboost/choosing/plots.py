@@ -47,7 +47,11 @@ def plot_shapes(path: RegularizationPath, feature: int | str, ax: Any = None) ->
             continue
         label = f"{path.strength[i]:.2g}"
         if shape.levels is None:
-            ax.step(shape.thresholds, shape.values[1:], where="post", label=label)
+            cuts = shape.thresholds
+            room = 0.05 * (cuts[-1] - cuts[0]) if len(cuts) > 1 else 1.0
+            ends = np.concatenate([cuts[:1] - room, cuts, cuts[-1:] + room])  # from below the first to above the last
+            ends = ends if len(cuts) else np.array([0.0, 1.0])  # only "is missing" has a weight: the same everywhere
+            ax.step(ends, np.append(shape.values, shape.values[-1]), where="post", label=label)
         else:
             ax.plot([_level_name(level) for level in shape.levels], shape.values[:-1], "o-", label=label)
     ax.set_xlabel(str(feature))

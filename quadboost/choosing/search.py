@@ -21,8 +21,8 @@ from ..boosting.result import Boosted
 from ..boosting.rounds import LEAST_ETA, open_run
 from ..common.checks import at_least, positive
 from ..common.threads import in_threads
+from ..fitting.measured import Options
 from ..fitting.problem import Problem
-from ..fitting.training import Options
 from ..moments.moments import Moments
 from .folds import Fold, Folds
 
@@ -35,10 +35,11 @@ SAME_SCORE = 1e-12  # scores that differ by less, relatively, differ by rounding
 
 
 class Candidate(NamedTuple):
-    """A penalty and its strength: reg_lambda, or alpha_max under linf; NaN where there is none."""
+    """A penalty and its strength: reg_lambda, or alpha_max under linf; NaN where there is none. And how many trees."""
 
     penalty: str | None
     strength: float
+    n_trees: int = 0
 
     def make(self, limits: Limits | None = None) -> Penalty:
         return limited(make_penalty(self.penalty, self.strength, self.strength), limits)
@@ -115,6 +116,15 @@ class Table:
         if n_splits == 1:
             return np.full(len(self.score), np.nan)
         return self.score.std(axis=1, ddof=1) / np.sqrt(n_splits)
+
+    def joined(self, other: Table) -> Table:
+        """Both, one after the other."""
+        return Table(
+            [*self.candidates, *other.candidates],
+            np.concatenate([self.candidate, other.candidate + len(self.candidates)]),
+            np.concatenate([self.rounds, other.rounds]),
+            np.concatenate([self.score, other.score]),
+        )
 
     def choose(self, *, greater_is_better: bool, one_standard_error: bool) -> int:
         """The row with the best mean; the first of equal ones.
@@ -211,7 +221,7 @@ def _follow(
     )
     found = []
     for output in range(fold.train.n_outputs):
-        penalty = candidate.make(problem.limits(fold.voters, output))
+        penalty = candidate.make(problem.limits(fold.voters, output, candidate.penalty))
         with open_run(
             fold.train, penalty, mode=options.mode, fit_intercept=options.fit_intercept, output=output
         ) as run:

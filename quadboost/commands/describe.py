@@ -9,13 +9,14 @@ import numpy as np
 
 from ..model.ensemble import Ensemble
 from ..model.links import LINKS
+from ..model.rules import rules_of
 
-STRONGEST = 10  # features to name
+STRONGEST = 10  # features and rules to name
 MOST_CLASSES = 50  # to name
 
 
 def describe(ensemble: Ensemble, path: str) -> str:
-    """What a model is, its strongest features, and how it was trained.
+    """What a model is, its strongest features and rules, and how it was trained.
 
     `info` is not trusted: a file may hold anything there.
     """
@@ -23,6 +24,9 @@ def describe(ensemble: Ensemble, path: str) -> str:
     classes = [] if ensemble.classes is None else ensemble.classes.tolist()
     task = f"classification, {len(classes)} classes" if classes else "regression"
     lines = [f"{path}: {task}, {len(place)} voters on {len(used)} of {ensemble.n_features} features"]
+    if ensemble.trees:
+        asked = np.unique(ensemble.trees.feature[~ensemble.trees.is_leaf])
+        lines[0] += f", {ensemble.n_rules} rules of {ensemble.trees.n_trees} trees on {len(asked)}"
     lines.append(f"fitted to the {ensemble.loss} loss; link {ensemble.link}: {LINKS[ensemble.link].words}")
     slopes = np.ravel(ensemble.slope).tolist()
     if slopes != [1.0] * len(slopes):
@@ -39,6 +43,11 @@ def describe(ensemble: Ensemble, path: str) -> str:
         feature = int(used[i])
         name = f"feature {feature}" if ensemble.feature_names is None else _text(ensemble.feature_names[feature])
         lines.append(f"  {share[i]:6.1%} {n_voters[i]:6}  {name}")
+
+    if ensemble.n_rules:
+        lines += ["", "most important rules (+weight where one holds, -weight elsewhere)"]
+        lines += [f"  {_text(str(rule))}" for rule in rules_of(ensemble, STRONGEST)]
+        lines += ["  ..."] if ensemble.n_rules > STRONGEST else []
 
     training = {key: value for key, value in ensemble.info.items() if key != "feature_importances"}
     sections = {key: training.pop(key) for key, value in list(training.items()) if isinstance(value, dict)}

@@ -1,4 +1,4 @@
-"""The commands quadboost-train and quadboost-predict: their arguments, messages and exit status."""
+"""The commands quadboost-train, -predict, -report and -export: their arguments, messages and exit status."""
 
 from __future__ import annotations
 
@@ -38,6 +38,19 @@ PREDICT_EXAMPLES = """examples:
   quadboost-predict model.h5 people.csv.gz | sort | uniq -c
   quadboost-predict model.h5 - --delimiter tab --decimal , --encoding latin-1 <people.txt >labels.csv
   quadboost-predict model.h5 --describe
+"""
+
+REPORT_EXAMPLES = """examples:
+  quadboost-report model.h5 unseen.csv --target income --output report.html
+"""
+
+EXPORT_EXAMPLES = """examples:
+  quadboost-export model.h5 --to sql --table people --keep id --output scores.sql
+  quadboost-export model.h5 --to sql --table public people --dialect postgres --output scores.sql
+  quadboost-export model.h5 --to onnx --output model.onnx
+  quadboost-export model.h5 --to c --name risk --output risk.c
+  quadboost-export model.h5 --to js --output model.js
+  quadboost-export model.h5 --to scorecard --points 600 --odds 50 --pdo 20 --output card.xlsx
 """
 
 NUMBER: dict[str, Any] = {"type": float, "metavar": "NUMBER"}
@@ -83,6 +96,29 @@ def predict_main(argv: Sequence[str] | None = None) -> NoReturn:
         predict(ensemble, arguments)
 
     _main(predict_parser(), run, argv)
+
+
+def report_main(argv: Sequence[str] | None = None) -> NoReturn:
+    """Run quadboost-report."""
+
+    def run(arguments: argparse.Namespace) -> None:
+        from ..model.ensemble import load
+        from .report import write_report
+
+        write_report(load(arguments.model, arguments.sha256), arguments)
+
+    _main(report_parser(), run, argv)
+
+
+def export_main(argv: Sequence[str] | None = None) -> NoReturn:
+    """Run quadboost-export."""
+
+    def run(arguments: argparse.Namespace) -> None:
+        from .export import export
+
+        export(arguments)
+
+    _main(export_parser(), run, argv)
 
 
 # --- arguments ----------------------------------------------------------------------------------------------
@@ -209,6 +245,7 @@ def _add_options(parser: _Parser) -> None:
         group.add_argument(flag, help=help, default=argparse.SUPPRESS, **settings)
 
     _add_penalties_and_voters(add)
+    _add_trees(add)
     _add_losses(add)
     _add_rounds(add)
     _add_other_parameters(add)
@@ -217,7 +254,7 @@ def _add_options(parser: _Parser) -> None:
 
 
 def _add_penalties_and_voters(add: Callable[..., None]) -> None:
-    add("--penalty", "penalty on the weights (default: l1)", choices=("l1", "l2", "linf", "none"))
+    add("--penalty", "penalty on the weights (default: l1; l2 with trees)", choices=("l1", "l2", "linf", "none"))
     add(
         "--reg-lambda",
         "strength of an l1 or l2 penalty: number, auto (by the number of rows), theory (default: by cross-validation)",
@@ -237,6 +274,18 @@ def _add_penalties_and_voters(add: Callable[..., None]) -> None:
     add("--min-category-count", "pool levels with fewer rows (default: 5)", **COUNT)
     intercept = "fit no intercept"
     add("--no-intercept", intercept, dest="fit_intercept", action="store_false")
+
+
+def _add_trees(add: Callable[..., None]) -> None:
+    add(
+        "--n-trees",
+        "trees to grow, whose nodes are rules; auto: stumps or 100 trees, by cross-validation (default: 0)",
+        type=_number_or(int, "auto"),
+        metavar="N",
+    )
+    add("--max-leaves", "most leaves of a tree (default: 31)", **COUNT)
+    add("--max-conditions", "most features in a rule (default: no limit)", **COUNT)
+    add("--growth-rows", "rows that trees are grown on, at most (default: 40000)", **COUNT)
 
 
 def _add_rounds(add: Callable[..., None]) -> None:
@@ -284,6 +333,13 @@ def _add_other_parameters(add: Callable[..., None]) -> None:
         dest="monotonic_cst",
         nargs="+",
         metavar="COLUMN=SIGN",
+    )
+    add(
+        "--interactions",
+        "which features may meet in a rule: pairwise, no_interactions, or groups such as age,income age,debt",
+        dest="interaction_cst",
+        nargs="+",
+        metavar="COLUMN,COLUMN",
     )
     add(
         "--class-weight",
@@ -336,6 +392,71 @@ def predict_parser() -> argparse.ArgumentParser:
     group.add_argument("--threads", metavar="N", type=int, dest="n_jobs", help="threads (default: every core)")
     _add_general(parser)
     return parser
+
+
+def report_parser() -> argparse.ArgumentParser:
+    parser = _parser(
+        "quadboost-report",
+        "MODEL.h5 TABLE --target COLUMN --output REPORT.html [options]",
+        "Write a page about a model: what it does with each feature, how good it is on the rows of a table, which it "
+        "should not have been trained on, and a form that scores a row.",
+        f"{TABLE_HELP}\n{REPORT_EXAMPLES}\n{EXIT_STATUS}",
+    )
+    group = parser.add_argument_group("input")
+    group.add_argument("model", metavar="MODEL.h5", help="model file")
+    group.add_argument("table", metavar="TABLE", help="table to judge by; -: the standard input")
+    group.add_argument("--target", metavar="COLUMN", required=True, help="column that the model predicts")
+    group.add_argument("--sha256", metavar="DIGEST", help="refuse a model file with another SHA-256")
+    _add_text_format(parser)
+    group = parser.add_argument_group("output")
+    group.add_argument("-o", "--output", metavar="REPORT.html", required=True, help="file to write")
+    group.add_argument("--title", metavar="TEXT", help="of the page")
+    group.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
+    _add_general(parser)
+    return parser
+
+
+def export_parser() -> argparse.ArgumentParser:
+    parser = _parser(
+        "quadboost-export",
+        "MODEL.h5 --to sql|onnx|c|js|scorecard --output FILE [options]",
+        "Write a model file as a program that gives the same scores without Python, or as a scorecard. Every file "
+        "carries a self-test.",
+        f"{EXPORT_EXAMPLES}\n{EXIT_STATUS}",
+    )
+    parser.add_argument("model", metavar="MODEL.h5", help="model file")
+    parser.add_argument("--to", required=True, choices=("sql", "onnx", "c", "js", "scorecard"), help="what to write")
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        required=True,
+        help="file to write; of a scorecard .csv or .xlsx; -: text to the standard output",
+    )
+    parser.add_argument("--sha256", metavar="DIGEST", help="refuse a model file with another SHA-256")
+    _add_export_options(parser)
+    _add_general(parser)
+    return parser
+
+
+def _add_export_options(parser: _Parser) -> None:
+    """Only those given are passed on, so defaults stay those of the functions."""
+    group = parser.add_argument_group("options of one target")
+
+    def add(flag: str, help: str, **settings: Any) -> None:
+        group.add_argument(flag, help=help, default=argparse.SUPPRESS, **settings)
+
+    add("--table", "sql: the table to score, or its schema and its name", nargs="+", metavar="NAME")
+    add("--dialect", "sql: of which database (default: duckdb)", choices=("duckdb", "postgres", "sqlite"))
+    add("--keep", "sql: columns of the table to return as they are", nargs="+", action="extend", metavar="COLUMN")
+    add("--contributions", "sql, onnx: also what each term adds to the score", action="store_true")
+    add("--dtype", "onnx: float32 is not exact (default: float64)", choices=("float64", "float32"))
+    add("--missing-text", "onnx: the text that stands for a missing one (default: empty)", metavar="TEXT")
+    add("--name", "c, js: what the names in the file begin with", metavar="NAME")
+    add("--points", "scorecard: points that stand for --odds (default: 600)", **NUMBER)
+    add("--odds", "scorecard: odds of the second class (default: 50)", **NUMBER)
+    add("--pdo", "scorecard: points that double the odds (default: 20)", **NUMBER)
+    add("--digits", "scorecard: decimals of the points (default: 0)", **COUNT)
 
 
 def _number_or(number: type, *words: str) -> Callable[[str], Any]:

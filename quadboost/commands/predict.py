@@ -27,10 +27,10 @@ def predict(ensemble: Ensemble, arguments: Namespace) -> None:
         check_output(arguments.output, [arguments.model, arguments.table])
     if arguments.n_jobs is not None:
         pa.set_cpu_count(resolve_threads(arguments.n_jobs))
-    file = open_table(arguments.table, TextFormat.of(arguments, _missing_words(ensemble)))
+    file = open_table(arguments.table, TextFormat.of(arguments, missing_words(ensemble)))
     keep = list(dict.fromkeys(arguments.keep))
     file.require(keep)
-    features = _features(ensemble, file)
+    features = features_of(ensemble, file)
 
     def predicted(batch: Table, matrix: np.ndarray) -> Table:
         scores = ensemble.score_matrix(matrix, n_jobs=arguments.n_jobs)
@@ -50,13 +50,13 @@ def predict(ensemble: Ensemble, arguments: Namespace) -> None:
             n_rows += batch.num_rows
 
 
-def _missing_words(ensemble: Ensemble) -> tuple[str, ...]:
+def missing_words(ensemble: Ensemble) -> tuple[str, ...]:
     """The words for missing values that the model was trained with. The file may be a stranger's."""
     known = ensemble.info.get(MISSING_TEXT)
     return tuple(map(str, known)) if isinstance(known, list) else MISSING
 
 
-def _features(ensemble: Ensemble, file: TableFile) -> dict[str, str]:
+def features_of(ensemble: Ensemble, file: TableFile) -> dict[str, str]:
     """The columns that are the features, in order, and what they must hold."""
     names = ensemble.feature_names
     if names is None:

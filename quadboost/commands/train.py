@@ -22,8 +22,9 @@ from sklearn.utils import _safe_indexing
 from .._version import __version__
 from ..bounds.risk import Certificate, certify
 from ..common.progress import pace
+from ..data.constraints import MOST_THAT_MEET
 from ..data.tables import listed
-from ..estimators.cv import QuadBoostClassifierCV, QuadBoostRegressorCV
+from ..estimators.cv import AUTO_TREES, QuadBoostClassifierCV, QuadBoostRegressorCV
 from ..estimators.plain import QuadBoostClassifier, QuadBoostRegressor
 from ..model.ensemble import Ensemble
 from ..model.file import ModelRecord, write_model
@@ -159,7 +160,7 @@ def _apart_from_search(options: dict[str, Any]) -> list[str]:
 
 def _choose_folds(arguments: Namespace, options: dict[str, Any], examples: Examples, task: str) -> tuple[int, str]:
     """The number of folds, 0 for none, and what to tell a user who did not ask for cross-validation."""
-    penalty = options.get("penalty", "l1")
+    penalty, n_trees = options.get("penalty", "l1"), options.get("n_trees", 0)
     strength = "--alpha-max" if penalty == "linf" else "--reg-lambda"
     apart = _apart_from_search(options)
     y = examples.y if examples.weight is None else examples.y[examples.weight > 0]
@@ -167,7 +168,10 @@ def _choose_folds(arguments: Namespace, options: dict[str, Any], examples: Examp
     what = "rows" if task == REGRESSION else "rows of the smallest class"
     if arguments.cv is not None and arguments.cv > most:
         raise ValueError(f"--cv {arguments.cv} is more than there are {what}, {most}; give fewer folds")
-    if arguments.cv is not None or arguments.validation is not None or penalty is None or strength in apart:
+    has_choice = arguments.cv is not None or arguments.validation is not None or strength in apart
+    if n_trees == "auto" and (arguments.cv == 0 or (has_choice and arguments.cv is None)):
+        raise ValueError("--n-trees auto is chosen by cross-validation; give a number, or --cv 5 without the others")
+    if has_choice or penalty is None or n_trees not in (0, "auto"):
         return arguments.cv or 0, ""
     default = "0.1" if penalty == "linf" else "taken from the number of rows"
     if apart:
@@ -184,6 +188,8 @@ def _options(arguments: Namespace) -> dict[str, Any]:
     if options.get("penalty") == "none":
         options["penalty"] = None
     plain = {name: value for name, value in options.items() if name not in ONLY_FOR}
+    if plain.get("n_trees") == "auto":
+        plain["n_trees"] = AUTO_TREES
     (QuadBoostClassifier if plain.get("loss") == "logistic" else QuadBoostRegressor)(**plain)._options()
     return options
 
@@ -220,6 +226,20 @@ def _monotone(given: Sequence[str], names: Sequence[str]) -> dict[int, int]:
     return signs
 
 
+def _interactions(given: Sequence[str], names: Sequence[str]) -> Any:
+    """Groups of columns that may meet, their names divided by commas, or a word for them."""
+    if len(given) == 1 and given[0] in MOST_THAT_MEET:
+        return given[0]
+    groups = []
+    for item in given:
+        group = item.split(",")
+        for name in group:
+            if name not in names:
+                raise ValueError(f"--interactions names {name!r}, which is not among the features, {listed(names)}")
+        groups.append([list(names).index(name) for name in group])
+    return groups
+
+
 # --- fit ----------------------------------------------------------------------------------------------------
 
 
@@ -250,6 +270,8 @@ def _fit(
         options = {**options, "class_weight": _class_weight(options["class_weight"], examples.y)}
     if "monotonic_cst" in options:
         options = {**options, "monotonic_cst": _monotone(options["monotonic_cst"], examples.names)}
+    if "interaction_cst" in options:
+        options = {**options, "interaction_cst": _interactions(options["interaction_cst"], examples.names)}
     if validation is not None and task == CLASSIFICATION:
         unknown = np.setdiff1d(validation.y, examples.y)
         if len(unknown):
@@ -269,7 +291,6 @@ def _fit(
 def _cross_validated(
     task: str, options: dict[str, Any], examples: Examples, arguments: Namespace, n_folds: int
 ) -> Ensemble:
-    options = {name: value for name, value in options.items() if name != "random_state"}
     splitter = StratifiedKFold if task == CLASSIFICATION else KFold
     cv = splitter(n_folds, shuffle=True, random_state=arguments.random_state)
     estimator = SEARCHES[task](**options, cv=cv).fit(examples.X, examples.y, examples.weight)
@@ -339,10 +360,11 @@ def _summary(ensemble: Ensemble, examples: Examples, validation: Examples | None
         "rows_left_out": examples.n_left_out,
         "features": ensemble.n_features,
         "categorical_features": len(ensemble.categories),
-        "features_used": len(np.unique(ensemble.feature)),
+        "features_used": len(np.unique([*ensemble.feature, *ensemble.trees.feature[~ensemble.trees.is_leaf]])),
         "rounds": sum(output["rounds"] for output in info["outputs"]),
         "stop": sorted({output["stop"] for output in info["outputs"]}),
         "voters": len(ensemble.feature),
+        "rules": ensemble.n_rules,
         "risk": float(np.mean([output["risk"] for output in info["outputs"]])),
         **_figures(ensemble, examples),
         "validation_risk": None,
@@ -402,6 +424,7 @@ def _in_words(summary: dict[str, Any], classes: list[Any] | None, path: str, los
         "classes": None if classes is None else f"{len(classes)}: {listed(classes, 10)}",
         "rounds": f"{summary['rounds']} ({', '.join(summary['stop'])})",
         "voters": summary["voters"],
+        "rules": summary["rules"] or None,
         "risk" if loss == "squared" else "loss": both("risk"),
         "error": both("error") + (" (root mean square)" if classes is None else ""),
         "log-loss": None if classes is None else both("log_loss"),

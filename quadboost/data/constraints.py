@@ -36,8 +36,8 @@ def signs_of(monotonic_cst: Any, schema: FrameSchema, n_outputs: int) -> np.ndar
         signs[feature] = _own_signs(given, label(schema, feature), n_outputs)
         if feature in schema.categories and signs[feature].any():
             raise ValueError(
-                f"monotonic_cst is for numbers, and {label(schema, feature)} is a category; if its levels have an "
-                "order, give them as numbers, such as frame[name].cat.codes"
+                f"monotonic_cst={given!r} is for a column of numbers, and {label(schema, feature)} is a category; "
+                "if its levels have an order, give them as numbers, such as frame[name].cat.codes"
             )
     return signs if signs.any() else None
 
@@ -47,6 +47,9 @@ class Meetings(NamedTuple):
 
     groups: np.ndarray | None = None  # uint8 (n_groups, d)
     most: int | None = None
+
+
+ANY_MEET = Meetings()
 
 
 def meetings_of(interaction_cst: Any, schema: FrameSchema) -> Meetings:
@@ -59,7 +62,7 @@ def meetings_of(interaction_cst: Any, schema: FrameSchema) -> Meetings:
         one group may meet. Columns in no group are one more group.
     """
     if interaction_cst is None:
-        return Meetings()
+        return ANY_MEET
     if isinstance(interaction_cst, str):
         return Meetings(most=MOST_THAT_MEET[one_of("interaction_cst", interaction_cst, list(MOST_THAT_MEET))])
     if isinstance(interaction_cst, Mapping) or not isinstance(interaction_cst, Iterable):

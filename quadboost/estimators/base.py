@@ -7,12 +7,14 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._version import __version__
@@ -24,9 +26,12 @@ from ..common.progress import news_of, steps_of
 from ..common.threads import resolve_threads
 from ..data.tables import has_names, listed
 from ..fitting.calibration import calibrate, calibrate_at_once
+from ..fitting.growth import Growth
+from ..fitting.importance import importance_of
 from ..fitting.losses import coded, train_under_loss
+from ..fitting.measured import Measured, Options, Trained, Warm
 from ..fitting.problem import Problem, Reading, Rows
-from ..fitting.training import Measured, Options, Trained, Warm, train
+from ..fitting.training import train
 from ..model.ensemble import Ensemble, ShapeFunction
 from ..model.explained import Explained
 from .watching import Judge, Model, Watch, best_stage
@@ -34,8 +39,22 @@ from .watching import Judge, Model, Watch, best_stage
 if TYPE_CHECKING:
     from typing_extensions import Self  # in typing from Python 3.11 on
 
-SHARED_PARAMETERS = """penalty : {"l1", "l2", "linf", None}
-        Of the weights; None is the paper's vanilla QuadBoost.
+TREE_PARAMETERS = """n_trees : int
+        How many trees to grow; every node of them is a voter beside the stumps: a rule, such as "young and low income".
+        0: stumps alone.
+    max_leaves : int
+        Most leaves of a tree, at most 254.
+    max_conditions : int, optional
+        Most features that meet in a rule; 2: pairs only.
+    interaction_cst : "pairwise", "no_interactions" or a list of groups of columns, optional
+        Which features may meet in a rule: those of a group, given by their names or numbers. Columns in no group are
+        one more.
+    growth_rows : int
+        Trees are grown on at most so many rows, and weighed on all of them."""
+
+SHARED_PARAMETERS = """penalty : {"auto", "l1", "l2", "linf", None}
+        Of the weights; "auto": l1, for few stumps, or with trees l2, for accuracy. None is the paper's vanilla
+        QuadBoost.
     reg_lambda : float, "auto" or "theory"
         Strength of an l1 penalty, which adds 2 reg_lambda sum |a| to the risk, or of an l2 penalty, which adds
         reg_lambda sum a^2. "auto", for l1: by generalised cross-validation along the path from the strongest useful
@@ -115,7 +134,8 @@ SHARED_ATTRIBUTES = """ensemble_ : Ensemble
     violation_ : float
         The largest violation of the conditions of optimality, in corrective mode.
     reg_lambda_ : float
-    stop_reason_ : {"max_rounds", "converged", "patience", "max_seconds", "callback"}
+    stop_reason_ : {"max_rounds", "converged", "patience", "max_seconds", "callback", "grown"}
+        "grown": the weights are those that trees were grown with.
     feature_importances_ : array of shape (d,)
         How much each feature moves the scores of the training rows: standard deviation, as a share of the sum."""
 
@@ -247,9 +267,30 @@ class QuadBoost(Explained, BaseEstimator):
         schedule = Schedule(**{name: given[name] for name in names})
         one_of("calibration", given.get("calibration"), ("auto", None))
         self._check_loss()
-        names = (Options.__dataclass_fields__.keys() - {"schedule", "n_threads"}) & given.keys()
-        n_threads = resolve_threads(self.n_jobs)
-        return Options(**{name: given[name] for name in names}, schedule=schedule, n_threads=n_threads)
+        names = (Options.__dataclass_fields__.keys() - {"schedule", "n_threads", "penalty"}) & given.keys()
+        n_threads, growth = resolve_threads(self.n_jobs), self._growth()
+        penalty = given.get("penalty", "auto")
+        if isinstance(penalty, str) and penalty == "auto":
+            penalty = "l2" if growth.n_trees else "l1"
+        return Options(
+            **{name: given[name] for name in names},
+            penalty=penalty,
+            schedule=schedule,
+            n_threads=n_threads,
+            growth=growth,
+        )
+
+    def _growth(self) -> Growth:
+        """How trees are grown, checked."""
+        if self.n_trees and self.warm_start:
+            raise ValueError("warm_start is for stumps, and n_trees grows others each time; set warm_start=False")
+        seed, given = 0, self.random_state
+        if isinstance(given, Integral):
+            check_random_state(given)  # refuses what is no seed
+            seed = int(given)
+        elif given is not None and self.n_trees:
+            seed = int(check_random_state(given).randint(2**31))
+        return Growth(self.n_trees, self.max_leaves, self.max_conditions, self.growth_rows, seed)
 
     def _check_loss(self) -> None:
         """Refuse losses that are for other targets."""
@@ -262,7 +303,8 @@ class QuadBoost(Explained, BaseEstimator):
 
     @property
     def _reading(self) -> Reading:
-        return Reading(self.categorical_features, self.min_category_count, type(self).__name__, self.monotonic_cst)
+        own = (self.categorical_features, self.min_category_count, type(self).__name__)
+        return Reading(*own, self.monotonic_cst, self.interaction_cst)
 
     def _fit(
         self, problem: Problem, validation: Rows | None, options: Options, start: float,
@@ -302,6 +344,8 @@ class QuadBoost(Explained, BaseEstimator):
             judge = Judge(eval_metric, problem, validation)
         trained = self._train(problem, measured, held_out, options, warm, judge, model)
         calibration = calibrate(problem, measured, options, trained) if is_calibrated else None
+        weight = np.column_stack([result.weight for result in trained.boosted])
+        self.feature_importances_ = importance_of(trained.voters, measured.moments, weight)
         info = {
             "quadboost": __version__,
             "estimator": type(self).__name__,
@@ -313,7 +357,7 @@ class QuadBoost(Explained, BaseEstimator):
             "seconds": time.monotonic() - start,
             "reg_lambda": trained.reg_lambda,
             "outputs": [result.figures() for result in trained.boosted],
-            "feature_importances": trained.importance.tolist(),
+            "feature_importances": self.feature_importances_.tolist(),
         }
         loss, link = options.loss, trained.link
         boosted = trained.boosted
@@ -342,13 +386,20 @@ class QuadBoost(Explained, BaseEstimator):
             patience = schedule.patience if judge is None else schedule.max_rounds
             options = replace(options, schedule=replace(schedule, callback=callback, patience=patience))
             if options.loss == "squared":
-                validation = None if held_out is None else held_out.moments
                 outputs = None if warm is None else warm.outputs
-                trained = train(problem, measured, options, validation=validation, warm=outputs, tell=tell)
+                trained = train(
+                    problem, measured, options, validation=held_out, warm=outputs, tell=tell,
+                    every_stage=judge is not None,
+                )  # fmt: skip
                 return trained if judge is None else best_stage(trained, judge, model, schedule.patience)
             options = replace(options, schedule=replace(options.schedule, patience=schedule.patience))
             watch = Watch(problem, held_out, options, callback, judge, model)
-            return watch.best_of(train_under_loss(problem, measured, options, watch=watch, tell=tell))
+            trained = train_under_loss(
+                problem, measured, options, watch=watch, tell=tell, validation=held_out, every_stage=judge is not None
+            )
+            if options.mode == "forward" and judge is not None:
+                return best_stage(trained, judge, model, schedule.patience)
+            return watch.best_of(trained)
 
     def _take_over(self, ensemble: Ensemble) -> None:
         """Set what every fitted estimator has."""
@@ -410,7 +461,6 @@ class QuadBoost(Explained, BaseEstimator):
         self.violation_ = each([result.violation for result in boosted])
         self.reg_lambda_ = each(trained.reg_lambda)
         self.stop_reason_ = each([result.stop_reason for result in boosted])
-        self.feature_importances_ = trained.importance
         self._voters = trained.voters
         self._traces = [result.trace for result in boosted]
         self._stages = trained.stages
@@ -418,7 +468,7 @@ class QuadBoost(Explained, BaseEstimator):
 
     def _warn_if_short(self, trained: Trained) -> None:
         """Say when the rounds were too few to prove that the optimum is near."""
-        if trained.stages is not None and trained.boosted[0].stop_reason == "max_rounds":
+        if self.loss != "squared" and trained.boosted[0].stop_reason == "max_rounds":
             warnings.warn(
                 f"the passes under loss={self.loss!r} ended before they came within tol={self.tol}; raise tol, or give "
                 "a stronger penalty",

@@ -6,6 +6,7 @@ import inspect
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -22,13 +23,14 @@ from ..choosing.bands import bin_errors
 from ..choosing.folds import Fold, Folds, Split
 from ..choosing.losses import cross_validate_loss, strengths_of_loss
 from ..choosing.plots import plot_surface
+from ..choosing.rules import candidates_with_trees, cross_validate_rules
 from ..choosing.search import Candidate, Judge, Table, check_strengths, cross_validate
 from ..common.checks import at_least, one_of
 from ..common.progress import steps_of
 from ..data.examples import labels_of, real_targets
 from ..fitting.calibration import calibrate_at_once
+from ..fitting.measured import Measured, Options
 from ..fitting.problem import Problem
-from ..fitting.training import Measured, Options
 from ..model.ensemble import Ensemble
 from ..moments.moments import DEFAULT_CACHE_BYTES
 from .base import QuadBoost
@@ -38,9 +40,14 @@ if TYPE_CHECKING:
     from typing_extensions import Self  # in typing from Python 3.11 on
 
 PENALTIES = ("l1", "l2", "linf", None)
+AUTO = "auto"
+AUTO_TREES = 100  # that are tried
 ROUNDS_TO_JUDGE = 50  # numbers of rounds to try where each must be scored by itself
 
-SEARCH_PARAMETERS = """penalty : {"l1", "l2", "linf", None} or a list of these
+SEARCH_PARAMETERS = """penalty : {"auto", "l1", "l2", "linf", None} or a list of these
+        "auto": l1 for stumps; l2 and l1 for rules.
+    n_trees : int or "auto"
+        How many trees to grow, in each split on its training rows; 0: stumps alone. "auto": both, and 100 trees.
     reg_lambda : int, list of floats, or dict from penalty to these
         Strengths of l1 and l2 penalties to try. A whole number: so many, evenly on a log scale below the largest
         useful one, which depends on the data.
@@ -65,8 +72,8 @@ SEARCH_PARAMETERS = """penalty : {"l1", "l2", "linf", None} or a list of these
         nothing of the targets, but a strict estimate of the error wants this; it takes longer."""
 
 SEARCH_ATTRIBUTES = """cv_results_ : dict of arrays, one entry per candidate and number of rounds; ready for a frame
-        param_penalty, param_reg_lambda, param_alpha_max, param_max_rounds, mean_test_score, std_test_score,
-        standard_error, rank_test_score and, for each split, split0_test_score and so on.
+        param_penalty, param_reg_lambda, param_alpha_max, param_n_trees, param_max_rounds, mean_test_score,
+        std_test_score, standard_error, rank_test_score and, for each split, split0_test_score and so on.
     best_index_ : int
         Where in `cv_results_` the choice is.
     best_params_ : dict
@@ -94,12 +101,14 @@ class _Search(QuadBoost):
 
     def _estimator(self, **chosen: Any) -> QuadBoost:
         """The plain estimator: its parameters are those that it has in common with this one, and the chosen ones."""
-        own = self.get_params(deep=False)
+        own = self.get_params(deep=False) | ({"n_trees": 0} if self.n_trees == AUTO else {})
         common = set(self._plain._get_param_names()) & set(own) - {"penalty", "reg_lambda", "alpha_max"}
         return self._plain(**{name: own[name] for name in common} | chosen)
 
     def _check(self) -> Options:
         """Check all parameters; the options are those of every fit."""
+        if self.n_trees != AUTO:
+            at_least("n_trees", self.n_trees, 0)
         for name in _penalties(self.penalty):
             one_of("penalty", name, PENALTIES)
         for name, given in self._strengths().items():
@@ -202,13 +211,23 @@ class _Search(QuadBoost):
         splits = self._splits(problem.given.X, y, problem.given.kept, groups)
         folds = Folds(problem, splits, options, thresholds_per_fold=self.thresholds_per_fold)
         measured = Measured(problem.rows, folds.voters, folds.codes, folds.all_rows)
-        candidates = self._candidates(problem, measured, options)
-        judge = self._judge(problem, y, options)
+        stumps = [] if self.n_trees not in (0, AUTO) else self._candidates(problem, measured, options)
+        rules = []
+        if self.n_trees:
+            penalties = _penalties(["l2", "l1"] if self.penalty == AUTO else self.penalty)
+            given = self._strengths() | (dict.fromkeys(penalties, self.reg_lambda) if self.penalty == AUTO else {})
+            n_trees = AUTO_TREES if self.n_trees == AUTO else int(self.n_trees)
+            rules = candidates_with_trees(penalties, given, problem, options, n_trees)
+        candidates, judge = [*stumps, *rules], self._judge(problem, y, options)
         with steps_of(self.verbose, len(candidates) * len(splits), "run") as tell:
-            if options.loss == "squared":
-                table = cross_validate(folds, candidates, self._rounds(), judge, tell)
-            else:
-                table = cross_validate_loss(folds, candidates, judge, tell)
+            tables = []
+            if stumps and options.loss == "squared":
+                tables.append(cross_validate(folds, stumps, self._rounds(), judge, tell))
+            elif stumps:
+                tables.append(cross_validate_loss(folds, stumps, judge, tell))
+            if rules:
+                tables.append(cross_validate_rules(folds, rules, judge, tell))
+            table = reduce(Table.joined, tables)
         greater_is_better = self.scoring not in ("risk", "error")
         row = table.choose(greater_is_better=greater_is_better, one_standard_error=self.one_standard_error)
         self.cv_results_ = _results(table, greater_is_better)
@@ -254,7 +273,7 @@ class _Search(QuadBoost):
         """Fit the chosen estimator to all rows, and take over what it has learnt; and to each fold, for the bands."""
         best: Any = self._estimator(**self.best_params_)
         options = best._options()
-        best._fit(folds.problem, None, options, start, measured)
+        best._fit(folds.problem, None, options, start, None if options.growth.n_trees else measured)
         best.ensemble_ = best.ensemble_.replace(bin_error=bin_errors(folds, options, best.ensemble_))
         best.ensemble_.info["estimator"] = type(self).__name__
         best.ensemble_.info["cross_validation"] = {
@@ -271,6 +290,8 @@ class _Search(QuadBoost):
 
 
 def _penalties(given: Any) -> list[Any]:
+    """The penalties to try; "auto" is that of stumps."""
+    given = "l1" if isinstance(given, str) and given == AUTO else given
     penalties = list(given) if isinstance(given, list | tuple) else [given]
     if not penalties or len(set(map(repr, penalties))) < len(penalties):
         raise ValueError(f"penalty={given!r} must name at least one penalty, and none twice")
@@ -290,7 +311,7 @@ def _takes_weights(scorer: Any) -> bool:
 
 def _parameters(candidate: Candidate, rounds: int) -> dict[str, Any]:
     """A candidate as parameters of the plain estimator."""
-    parameters: dict[str, Any] = {"penalty": candidate.penalty, "max_rounds": rounds}
+    parameters: dict[str, Any] = {"penalty": candidate.penalty, "max_rounds": rounds, "n_trees": candidate.n_trees}
     if candidate.penalty is not None:
         parameters["alpha_max" if candidate.penalty == "linf" else "reg_lambda"] = candidate.strength
     return parameters
@@ -305,6 +326,7 @@ def _results(table: Table, greater_is_better: bool) -> dict[str, np.ndarray]:
         "param_penalty": column([candidate.penalty for candidate in table.candidates], object),
         "param_reg_lambda": column([candidate.reg_lambda for candidate in table.candidates]),
         "param_alpha_max": column([candidate.alpha_max for candidate in table.candidates]),
+        "param_n_trees": column([candidate.n_trees for candidate in table.candidates], np.int64),
         "param_max_rounds": table.rounds,
         "mean_test_score": table.mean,
         "std_test_score": table.score.std(axis=1),
@@ -323,8 +345,9 @@ class QuadBoostClassifierCV(_Search, QuadBoostClassifier):
     Parameters
     ----------
     {SEARCH_PARAMETERS}
-    mode, max_rounds, thresholds, spacing, fit_intercept, reweight_every, reweight_sweeps, tol, cache_bytes, \
-    categorical_features, min_category_count, class_weight, monotonic_cst, loss, calibration, n_jobs, verbose
+    max_leaves, max_conditions, interaction_cst, growth_rows, random_state, mode, max_rounds, thresholds, spacing, \
+    fit_intercept, reweight_every, reweight_sweeps, tol, cache_bytes, categorical_features, min_category_count, \
+    class_weight, monotonic_cst, loss, calibration, n_jobs, verbose
         As in `QuadBoostClassifier`.
 
     Attributes
@@ -335,7 +358,9 @@ class QuadBoostClassifierCV(_Search, QuadBoostClassifier):
     _plain = QuadBoostClassifier
 
     def __init__(
-        self, penalty: Any = "l1", *, reg_lambda: Any = 10, alpha_max: Any = 10, rounds: Any = None, cv: Any = 5,
+        self, penalty: Any = "auto", *, n_trees: int | str = 0, max_leaves: int = 31, max_conditions: int | None = None,
+        interaction_cst: Any = None, growth_rows: int = 40_000, random_state: Any = None, reg_lambda: Any = 10,
+        alpha_max: Any = 10, rounds: Any = None, cv: Any = 5,
         scoring: Any = "risk", one_standard_error: bool = False, thresholds_per_fold: bool = False,
         mode: str = "corrective", max_rounds: int = 1_000, thresholds: int | str = "auto", spacing: str = "quantile",
         fit_intercept: bool = True, reweight_every: int | str | None = "auto", reweight_sweeps: int | str = 1,
@@ -369,8 +394,9 @@ class QuadBoostRegressorCV(_Search, QuadBoostRegressor):
     Parameters
     ----------
     {SEARCH_PARAMETERS}
-    mode, max_rounds, thresholds, spacing, fit_intercept, reweight_every, reweight_sweeps, tol, cache_bytes, \
-    categorical_features, min_category_count, monotonic_cst, loss, quantile, huber_width, standardize, n_jobs, verbose
+    max_leaves, max_conditions, interaction_cst, growth_rows, random_state, mode, max_rounds, thresholds, spacing, \
+    fit_intercept, reweight_every, reweight_sweeps, tol, cache_bytes, categorical_features, min_category_count, \
+    monotonic_cst, loss, quantile, huber_width, standardize, n_jobs, verbose
         As in `QuadBoostRegressor`. With `standardize`, "risk" is in units of each target's variance.
 
     Attributes
@@ -381,7 +407,9 @@ class QuadBoostRegressorCV(_Search, QuadBoostRegressor):
     _plain = QuadBoostRegressor
 
     def __init__(
-        self, penalty: Any = "l1", *, reg_lambda: Any = 10, alpha_max: Any = 10, rounds: Any = None, cv: Any = 5,
+        self, penalty: Any = "auto", *, n_trees: int | str = 0, max_leaves: int = 31, max_conditions: int | None = None,
+        interaction_cst: Any = None, growth_rows: int = 40_000, random_state: Any = None, reg_lambda: Any = 10,
+        alpha_max: Any = 10, rounds: Any = None, cv: Any = 5,
         scoring: Any = "risk", one_standard_error: bool = False, thresholds_per_fold: bool = False,
         mode: str = "corrective", max_rounds: int = 1_000, thresholds: int | str = "auto", spacing: str = "quantile",
         fit_intercept: bool = True, reweight_every: int | str | None = "auto", reweight_sweeps: int | str = 1,

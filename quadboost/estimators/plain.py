@@ -13,7 +13,7 @@ from ..common.progress import Callback
 from ..data.examples import has_validation
 from ..fitting.problem import Problem
 from ..moments.moments import DEFAULT_CACHE_BYTES
-from .base import SHARED_ATTRIBUTES, SHARED_PARAMETERS, QuadBoost
+from .base import SHARED_ATTRIBUTES, SHARED_PARAMETERS, TREE_PARAMETERS, QuadBoost
 
 if TYPE_CHECKING:
     from typing_extensions import Self  # in typing from Python 3.11 on
@@ -25,6 +25,7 @@ class QuadBoostClassifier(ClassifierMixin, QuadBoost):
     Parameters
     ----------
     {SHARED_PARAMETERS}
+    {TREE_PARAMETERS}
     class_weight : dict, "balanced" or None
         Weight of each class, times the weight of its rows.
     loss : {{"squared", "logistic"}}
@@ -41,9 +42,11 @@ class QuadBoostClassifier(ClassifierMixin, QuadBoost):
     """
 
     def __init__(
-        self, penalty: str | None = "l1", *, reg_lambda: float | str = "auto", alpha_max: float = 0.1,
-        mode: str = "corrective", max_rounds: int = 100_000, thresholds: int | str = "auto", spacing: str = "quantile",
-        fit_intercept: bool = True, reweight_every: int | str | None = "auto", reweight_sweeps: int | str = 1,
+        self, penalty: str | None = "auto", *, n_trees: int = 0, max_leaves: int = 31,
+        max_conditions: int | None = None, interaction_cst: Any = None, growth_rows: int = 40_000,
+        reg_lambda: float | str = "auto", alpha_max: float = 0.1, mode: str = "corrective", max_rounds: int = 100_000,
+        thresholds: int | str = "auto", spacing: str = "quantile", fit_intercept: bool = True,
+        reweight_every: int | str | None = "auto", reweight_sweeps: int | str = 1,
         validation_fraction: float | None = None, patience: int = 50, tol: float = 1e-4,
         cache_bytes: int = DEFAULT_CACHE_BYTES, categorical_features: Any = "auto", min_category_count: int = 5,
         class_weight: Any = None, monotonic_cst: Any = None, loss: str = "squared", calibration: str | None = "auto",
@@ -108,6 +111,7 @@ class QuadBoostRegressor(RegressorMixin, QuadBoost):
     Parameters
     ----------
     {SHARED_PARAMETERS}
+    {TREE_PARAMETERS}
     loss : {{"squared", "huber", "poisson", "quantile"}}
         "huber": rows far off count less. "poisson": for counts; the prediction is the rate, exp(score). "quantile": the
         prediction is a quantile of the target, such as its median.
@@ -125,9 +129,11 @@ class QuadBoostRegressor(RegressorMixin, QuadBoost):
     """
 
     def __init__(
-        self, penalty: str | None = "l1", *, reg_lambda: float | str = "auto", alpha_max: float = 0.1,
-        mode: str = "corrective", max_rounds: int = 100_000, thresholds: int | str = "auto", spacing: str = "quantile",
-        fit_intercept: bool = True, reweight_every: int | str | None = "auto", reweight_sweeps: int | str = 1,
+        self, penalty: str | None = "auto", *, n_trees: int = 0, max_leaves: int = 31,
+        max_conditions: int | None = None, interaction_cst: Any = None, growth_rows: int = 40_000,
+        reg_lambda: float | str = "auto", alpha_max: float = 0.1, mode: str = "corrective", max_rounds: int = 100_000,
+        thresholds: int | str = "auto", spacing: str = "quantile", fit_intercept: bool = True,
+        reweight_every: int | str | None = "auto", reweight_sweeps: int | str = 1,
         validation_fraction: float | None = None, patience: int = 50, tol: float = 1e-4,
         cache_bytes: int = DEFAULT_CACHE_BYTES, categorical_features: Any = "auto", min_category_count: int = 5,
         monotonic_cst: Any = None, loss: str = "squared", quantile: float = 0.5, huber_width: float | str = "auto",

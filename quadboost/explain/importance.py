@@ -8,8 +8,7 @@ import numpy as np
 
 from ..common.checks import one_of
 from ..model.ensemble import Ensemble
-from .coding import Coding
-from .terms import explain
+from .terms import INTERCEPT, Terms
 from .words import feature_name
 
 KINDS = ("mean_abs", "std", "range")
@@ -22,26 +21,41 @@ class Importance(NamedTuple):
     importance: float
 
 
-def importances(ensemble: Ensemble, kind: str = "mean_abs", X: Any = None) -> list[Importance]:
+def importances(ensemble: Ensemble, kind: str = "mean_abs", X: Any = None, by: str = "term") -> list[Importance]:
     """The importance of each term, the largest first; see `Ensemble.importances`."""
     one_of("kind", kind, KINDS)
+    one_of("by", by, ("term", "feature"))
+    terms = Terms.of(ensemble)
+    if by == "feature" and terms.rules:
+        return _by_feature(ensemble, kind, X)
     if X is not None:
-        explanation = explain(ensemble, X)
-        values = explanation.values.reshape(*explanation.values.shape[:2], -1)
+        values = terms.values(ensemble.matrix_of(X))
         found = [_measure(kind, values[:, j], np.ones(len(values))) for j in range(values.shape[1])]
-        return _sorted(list(explanation.terms), found)
-    coding = Coding.of(ensemble)
-    masses = coding.masses()
-    if masses is None and kind != "range":
+        return _sorted(list(terms.names), found)
+    masses = terms.coding.masses()
+    if terms.reference == INTERCEPT and kind != "range":
         raise ValueError(
-            f"this model has no counts of its training rows, which kind={kind!r} needs; give some rows, importances(X=...), "
-            "or use kind='range'"
+            f"this model has no counts of its training rows, which kind={kind!r} needs; give some rows, "
+            "importances(X=...), or use kind='range'"
         )
     found = []
-    for j, table in enumerate(coding.tables):
-        mass = np.ones(len(table)) if masses is None else masses[j]
-        found.append(_measure(kind, table, mass))
-    return _sorted([feature_name(ensemble, feature) for feature in coding.features.tolist()], found)
+    for j, table in enumerate(terms.coding.tables):
+        found.append(_measure(kind, table, np.ones(len(table)) if masses is None else masses[j]))
+    for rule, weight in zip(terms.rules, terms.weight, strict=True):
+        share = rule.support if rule.support == rule.support else 0.5
+        found.append(_measure(kind, np.stack([-weight, weight]), np.array([1.0 - share, share])))
+    return _sorted(list(terms.names), found)
+
+
+def _by_feature(ensemble: Ensemble, kind: str, X: Any) -> list[Importance]:
+    """Of Shapley values: what rules add, split between their features."""
+    if X is None:
+        raise ValueError("importances by feature of a model with rules need rows: give importances(by='feature', X=X)")
+    matrix = ensemble.matrix_of(X)
+    values = Terms.of(ensemble, matrix).by_feature(matrix)
+    used = np.flatnonzero(values.any(axis=(0, 2))).tolist()
+    found = [_measure(kind, values[:, feature], np.ones(len(values))) for feature in used]
+    return _sorted([feature_name(ensemble, feature) for feature in used], found)
 
 
 def _measure(kind: str, values: np.ndarray, mass: np.ndarray) -> float:

@@ -2,8 +2,8 @@
 
 Scores are sums of contributions, predictions are not: how far a term moves a probability depends on where the other
 terms have brought it. What can be said exactly is how the prediction changes along the straight line from the base to
-the score, where all terms grow together (the value of Aumann and Shapley). For one score this multiplies every contribution by
-the same number, the mean slope of the link on the way: proportions and signs stay, and all adds up.
+the score, where all terms grow together (the value of Aumann and Shapley). For one score this multiplies every
+contribution by the same number, the mean slope of the link on the way: proportions and signs stay, and all adds up.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""What each term of a model contributes to the score of each row."""
+"""What each term of a model, a feature or a rule, contributes to the score of each row."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from importlib import import_module
 from typing import Any
 
@@ -12,9 +13,112 @@ from ..common.checks import one_of
 from ..model.ensemble import Ensemble
 from .coding import Coding
 from .scales import contributions_to_predictions
+from .shapley import Patterns, add_rule_values, background_patterns, patterns_of
 from .words import feature_name, shortened, value_text
 
 TRAINING, BACKGROUND, INTERCEPT = "the training rows", "the background", "the intercept"
+RULE_LETTERS = 160  # of a rule in a sentence
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The terms of a model, and their means over a reference.
+
+    Attributes
+    ----------
+    coding : Coding
+        The shape functions.
+    rules : list of Rule
+    means : array of shape (n_terms, n_outputs)
+        Of shape functions, then of rules.
+    reference : str
+    patterns : list of Patterns, or None
+        How often each pattern of each rule's conditions occurs in the reference; None where that is not known.
+    """
+
+    ensemble: Ensemble
+    coding: Coding
+    rules: list[Any]
+    means: np.ndarray
+    reference: str
+    patterns: list[Patterns] | None
+
+    @classmethod
+    def of(cls, ensemble: Ensemble, background: np.ndarray | None = None) -> Terms:
+        coding, rules = Coding.of(ensemble), list(ensemble.rules())
+        weight = _weights(ensemble, rules)
+        if background is not None:
+            masses: list[np.ndarray] | None = coding.masses_of(background)
+            counted = background_patterns(rules, background)
+            patterns: list[Patterns] | None = counted
+            support = np.array([_support(own, len(rule.conditions)) for own, rule in zip(counted, rules, strict=True)])
+            reference = BACKGROUND
+        else:
+            masses, patterns, reference = coding.masses(), None if rules else [], TRAINING
+            support = np.array([rule.support for rule in rules])
+        if masses is None or np.isnan(support).any():
+            means = np.zeros((len(coding.tables) + len(rules), ensemble.n_outputs))
+            return cls(ensemble, coding, rules, means, INTERCEPT, None)
+        of_shapes = [own @ table / own.sum() for own, table in zip(masses, coding.tables, strict=True)]
+        of_rules = (2.0 * support - 1.0)[:, None] * weight
+        means = np.vstack([np.empty((0, ensemble.n_outputs)), *of_shapes, of_rules])
+        return cls(ensemble, coding, rules, means, reference, patterns)
+
+    @property
+    def weight(self) -> np.ndarray:
+        """Of the rules, (n_rules, n_outputs)."""
+        return _weights(self.ensemble, self.rules)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        features = [feature_name(self.ensemble, feature) for feature in self.coding.features.tolist()]
+        return (*features, *(rule_words(rule) for rule in self.rules))
+
+    @property
+    def base(self) -> np.ndarray:
+        """The mean score of the reference."""
+        return np.atleast_1d(np.asarray(self.ensemble.intercept, dtype=np.float64)) + self.means.sum(axis=0)
+
+    def values(self, matrix: np.ndarray, with_rules: bool = True) -> np.ndarray:
+        """What each term adds beyond its mean, shape (m, n_terms, n_outputs)."""
+        codes, n_shapes = self.coding.code(matrix), len(self.coding.tables)
+        rules = self.rules if with_rules else []
+        values = np.empty((len(matrix), n_shapes + len(rules), self.ensemble.n_outputs))
+        for j, table in enumerate(self.coding.tables):
+            values[:, j] = (table - self.means[j])[codes[:, j]]
+        weight = self.weight
+        for rows, patterns in patterns_of(rules, matrix):
+            for j, (rule, pattern) in enumerate(zip(rules, patterns, strict=True)):
+                holds = pattern == (1 << len(rule.conditions)) - 1
+                both = np.stack([-weight[j], weight[j]]) - self.means[n_shapes + j]
+                values[rows, n_shapes + j] = both[holds.astype(np.intp)]
+        return values
+
+    def by_feature(self, matrix: np.ndarray) -> np.ndarray:
+        """Shapley values, shape (m, n_features, n_outputs)."""
+        if self.reference == INTERCEPT or self.patterns is None:
+            what = "the patterns of its rules in" if self.reference != INTERCEPT else "counts of"
+            raise ValueError(
+                f"this model does not have {what} its training rows, which Shapley values are taken against; give some "
+                "rows: explain(X, background=X_train)"
+            )
+        found = np.zeros((len(matrix), self.ensemble.n_features, self.ensemble.n_outputs))
+        found[:, self.coding.features] = self.values(matrix, with_rules=False)
+        if self.rules:
+            add_rule_values(found, self.rules, self.weight, self.patterns, matrix)
+        return found
+
+
+def rule_words(rule: Any) -> str:
+    return " and ".join(condition.words for condition in rule.conditions)
+
+
+def _weights(ensemble: Ensemble, rules: list[Any]) -> np.ndarray:
+    return np.array([np.atleast_1d(rule.weight) for rule in rules]).reshape(len(rules), ensemble.n_outputs)
+
+
+def _support(patterns: Patterns, n_conditions: int) -> float:
+    return float(patterns.share[patterns.pattern == (1 << n_conditions) - 1].sum())
 
 
 @dataclass(frozen=True)
@@ -24,7 +128,7 @@ class Explanation:
     Attributes
     ----------
     terms : tuple of str
-        The features with a shape function, by name.
+        The features with a shape function, by name, and the rules, the most important first.
     values : array of shape (m, n_terms), or (m, n_terms, n_outputs)
         What each term adds to the score of each row, beyond its mean over the reference.
     base : float, or array of shape (n_outputs,)
@@ -35,18 +139,31 @@ class Explanation:
     scale : {"score", "prediction"}
     """
 
-    terms: tuple[str, ...]
-    values: np.ndarray
     base: float | np.ndarray
-    reference: str
+    ensemble: Ensemble = field(repr=False)
+    matrix: np.ndarray = field(repr=False)
+    parts: Terms = field(repr=False)
     scale: str = "score"
-    ensemble: Ensemble = field(repr=False, kw_only=True)
-    matrix: np.ndarray = field(repr=False, kw_only=True)
-    index: Any = field(repr=False, default=None, kw_only=True)
-    features: tuple[int, ...] = field(repr=False, kw_only=True)
+    index: Any = field(repr=False, default=None)
+    on_scale: np.ndarray | None = field(repr=False, default=None)
 
     def __len__(self) -> int:
-        return len(self.values)
+        return len(self.matrix)
+
+    @property
+    def reference(self) -> str:
+        return self.parts.reference
+
+    @cached_property
+    def terms(self) -> tuple[str, ...]:
+        return self.parts.names
+
+    @cached_property
+    def values(self) -> np.ndarray:
+        return self._shaped(self.parts.values(self.matrix)) if self.on_scale is None else self.on_scale
+
+    def _shaped(self, values: np.ndarray) -> np.ndarray:
+        return values[:, :, 0] if self.ensemble.weight.ndim == 1 else values
 
     @property
     def total(self) -> np.ndarray:
@@ -56,16 +173,15 @@ class Explanation:
     def by_feature(self) -> np.ndarray:
         """Exact interventional Shapley values, an array of shape (m, n_features), or (m, n_features, n_outputs).
 
-        A feature that the model does not use has zeros.
+        What a rule adds is split between the features that it asks for. Features that are not used have zeros.
         """
-        if self.reference == INTERCEPT:
-            raise ValueError(
-                "this model has no counts of its training rows, so that there is nothing to take Shapley values against; "
-                "give some rows: explain(X, background=X_train)"
-            )
-        found = np.zeros((len(self.values), self.ensemble.n_features, *self.values.shape[2:]))
-        found[:, list(self.features)] = self.values
-        return found
+        found = self._shaped(self.parts.by_feature(self.matrix))
+        if self.scale == "score":
+            return found
+        base = self.parts.base
+        return contributions_to_predictions(
+            self.ensemble, float(base[0]) if self.ensemble.weight.ndim == 1 else base, found
+        )[1]
 
     def reasons(self, n: int = 3, *, direction: str = "both", output: int | None = None) -> list[list[str]]:
         """The terms that count most in each row, in words, the largest first.
@@ -83,21 +199,22 @@ class Explanation:
         values = self.of_output(output)
         rank = {"both": np.abs(values), "up": values, "down": -values}[direction]
         order = np.argsort(-rank, axis=1, kind="stable")[:, : max(n, 0)]
-        what = "score" if self.scale == "score" else "prediction"
-        return [
-            [
-                f"{self.text_of(i, j)} {'raises' if values[i, j] > 0 else 'lowers'} the {what} by {abs(values[i, j]):.3g}"
-                for j in own
-                if rank[i, j] > 0
-            ]
-            for i, own in enumerate(order.tolist())
-        ]
+
+        def reason(i: int, j: int) -> str:
+            verb = "raises" if values[i, j] > 0 else "lowers"
+            return f"{self.text_of(i, j)} {verb} the {self.scale} by {abs(values[i, j]):.3g}"
+
+        return [[reason(i, j) for j in own if rank[i, j] > 0] for i, own in enumerate(order.tolist())]
 
     def text_of(self, row: int, term: int) -> str:
-        """A term as it stands in a row, such as "age = 22"."""
-        feature = self.features[term]
-        value = value_text(self.ensemble, feature, float(self.matrix[row, feature]))
-        return f"{shortened(self.terms[term])} = {shortened(value)}"
+        """A term as it stands in a row, such as "age = 22", or a rule, and whether it holds."""
+        features = self.parts.coding.features
+        if term < len(features):
+            feature = int(features[term])
+            value = value_text(self.ensemble, feature, float(self.matrix[row, feature]))
+            return f"{shortened(self.terms[term])} = {shortened(value)}"
+        rule, words = self.parts.rules[term - len(features)], shortened(self.terms[term], RULE_LETTERS)
+        return words if rule.holds(self.matrix[row][None])[0] else f"not ({words})"
 
     def of_output(self, output: int | None = None) -> np.ndarray:
         """The values of one output, shape (m, n_terms); None: of the class predicted for each row."""
@@ -112,10 +229,9 @@ class Explanation:
     def to_frame(self) -> Any:
         """A pandas frame: base, a column per term, and the score; of several outputs, under the label of each."""
         pandas = import_module("pandas")
-        base = np.broadcast_to(self.base, (len(self.values), *np.shape(self.base)))
-        last = "score" if self.scale == "score" else "prediction"
+        base = np.broadcast_to(self.base, (len(self), *np.shape(self.base)))
         whole = np.concatenate([base[:, None], self.values, self.total[:, None]], axis=1)
-        names = ["base", *self.terms, last]
+        names = ["base", *self.terms, self.scale]
         if whole.ndim == 2:
             return pandas.DataFrame(whole, columns=names, index=self.index)
         labels = range(whole.shape[2]) if self.ensemble.classes is None else self.ensemble.classes.tolist()
@@ -128,9 +244,9 @@ class Explanation:
         model, data = self.ensemble, self.matrix.astype(object)
         for feature in model.categories:
             data[:, feature] = [value_text(model, feature, value) for value in self.matrix[:, feature].tolist()]
-        base = np.broadcast_to(self.base, (len(self.values), *np.shape(self.base)))
+        base = np.broadcast_to(self.base, (len(self), *np.shape(self.base)))
         names = [feature_name(model, feature) for feature in range(model.n_features)]
-        labels = None if model.classes is None or self.values.ndim == 2 else model.classes.tolist()
+        labels = None if model.classes is None or model.weight.ndim == 1 else model.classes.tolist()
         return shap.Explanation(
             self.by_feature(),
             base_values=np.array(base),
@@ -153,22 +269,10 @@ def explain(
     one_of("scale", scale, ("score", "prediction"))
     index = getattr(X, "index", None) if hasattr(X, "iloc") else None
     matrix = ensemble.matrix_of(X[None, :] if type(X) is np.ndarray and X.ndim == 1 else X, owner)
-    coding = Coding.of(ensemble)
-    reference, masses = TRAINING, coding.masses()
-    if background is not None:
-        reference, masses = BACKGROUND, coding.masses_of(_some_rows(ensemble.matrix_of(background, owner)))
-    elif masses is None:
-        reference = INTERCEPT
-    values, base = _contributions(ensemble, coding, matrix, masses)
+    parts = Terms.of(ensemble, None if background is None else ensemble.matrix_of(background, owner))
+    base = parts.base
     found = Explanation(
-        tuple(feature_name(ensemble, feature) for feature in coding.features.tolist()),
-        values[:, :, 0] if ensemble.weight.ndim == 1 else values,
-        float(base[0]) if ensemble.weight.ndim == 1 else base,
-        reference,
-        ensemble=ensemble,
-        matrix=matrix,
-        index=index,
-        features=tuple(coding.features.tolist()),
+        float(base[0]) if ensemble.weight.ndim == 1 else base, ensemble, matrix, parts, scale="score", index=index
     )
     return found if scale == "score" else on_scale_of_predictions(found)
 
@@ -176,24 +280,4 @@ def explain(
 def on_scale_of_predictions(explanation: Explanation) -> Explanation:
     """Contributions to the prediction: they add up to it, and have the signs of those to the score."""
     base, values = contributions_to_predictions(explanation.ensemble, explanation.base, explanation.values)
-    return replace(explanation, values=values, base=base, scale="prediction")
-
-
-def _some_rows(matrix: np.ndarray) -> np.ndarray:
-    if not len(matrix):
-        raise ValueError("the background has no rows; give at least one")
-    return matrix
-
-
-def _contributions(
-    ensemble: Ensemble, coding: Coding, matrix: np.ndarray, masses: list[np.ndarray] | None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Values (m, n_terms, n_outputs), and the base (n_outputs,)."""
-    codes = coding.code(matrix)
-    values = np.empty((len(matrix), len(coding.tables), ensemble.n_outputs))
-    base = np.array(np.atleast_1d(ensemble.intercept), dtype=np.float64)
-    for j, table in enumerate(coding.tables):
-        mean = np.zeros(ensemble.n_outputs) if masses is None else masses[j] @ table / masses[j].sum()
-        values[:, j] = (table - mean)[codes[:, j]]
-        base += mean
-    return values, base
+    return replace(explanation, base=base, on_scale=values, scale="prediction")

@@ -27,7 +27,8 @@ class Tree:
     """A term that finds its value by questions.
 
     Nodes are in preorder: the left child of a node is the next one. A value goes right if it is above the threshold;
-    at a node with `is_level`, if it equals it. A threshold of infinity asks whether it is missing.
+    at a node with `is_level`, if it equals it. A threshold of infinity asks
+    whether it is missing.
 
     Attributes
     ----------
@@ -59,6 +60,14 @@ class Tree:
     def leaves(self) -> np.ndarray:
         return np.flatnonzero(self.feature < 0)
 
+    @property
+    def depth(self) -> int:
+        """The most questions on the way to a leaf."""
+        depth = np.zeros(len(self.feature), dtype=np.int64)
+        for node in np.flatnonzero(self.feature >= 0).tolist():
+            depth[[node + 1, self.right[node]]] = depth[node] + 1
+        return int(depth.max())
+
     def as_tree(self) -> Tree:
         return self
 
@@ -89,16 +98,21 @@ class Steps:
         return [self.feature]
 
     def as_tree(self) -> Tree:
-        """The same function by questions: is it missing? Then halves."""
-        feature, threshold, right, source = [self.feature], [np.inf], [0], [-1]
+        """The same function by questions, each of which halves the steps.
+
+        Missing values always go right, which costs no more questions; only there it is asked whether one is missing.
+        """
+        feature: list[int] = []
+        threshold: list[float] = []
+        right: list[int] = []
+        source: list[int] = []  # of a leaf: the row of values
 
         def grow(low: int, high: int) -> None:
-            """The questions between the values low and high."""
-            node = len(feature)
-            middle = (low + high) // 2
+            """The questions between the values low and high; the last value is for missing ones."""
+            node, middle = len(feature), (low + high) // 2
             is_leaf = low == high
             feature.append(-1 if is_leaf else self.feature)
-            threshold.append(0.0 if is_leaf else self.cuts[middle])
+            threshold.append(0.0 if is_leaf else cuts[middle])
             right.append(-1)
             source.append(low)
             if not is_leaf:
@@ -106,19 +120,11 @@ class Steps:
                 right[node] = len(feature)
                 grow(middle + 1, high)
 
-        grow(0, len(self.cuts))
-        right[0] = len(feature)
-        missing = np.zeros(len(feature) + 1, bool)
-        missing[0] = True
-        return Tree(
-            self.name,
-            np.array([*feature, -1]),
-            np.array([*threshold, 0.0]),
-            np.zeros(len(missing), bool),
-            np.array([*right, -1]),
-            missing,
-            np.vstack([self.values, self.missing])[[*source, -1]],
-        )
+        cuts = [*self.cuts.tolist(), np.inf]
+        grow(0, len(cuts))
+        values = np.vstack([self.values, self.missing])[source]
+        is_level, missing_right = np.zeros(len(feature), bool), np.ones(len(feature), bool)
+        return Tree(self.name, np.array(feature), np.array(threshold), is_level, np.array(right), missing_right, values)
 
 
 Term = Steps | Tree
@@ -189,7 +195,9 @@ class Additive:
         return self._by_output("prediction", range(self.n_outputs))
 
     def _by_output(self, name: str, suffixes: Iterable[Any]) -> list[str]:
-        return [name] if self.ensemble.weight.ndim == 1 else [f"{name}_{suffix}" for suffix in suffixes][: self.n_outputs]
+        return (
+            [name] if self.ensemble.weight.ndim == 1 else [f"{name}_{suffix}" for suffix in suffixes][: self.n_outputs]
+        )
 
     @cached_property
     def examples(self) -> Examples:
@@ -203,8 +211,11 @@ class Additive:
 
     def scored(self, rows: list[list[Any]]) -> Examples:
         """Rows of plain values, None where missing, and their scores."""
-        matrix = np.array([[self._number(feature, value) for feature, value in enumerate(row)] for row in rows])
-        return Examples(rows, self.ensemble.score_matrix(matrix).reshape(len(rows), self.n_outputs))
+        return Examples(rows, self.ensemble.score_matrix(self.numbers(rows)).reshape(len(rows), self.n_outputs))
+
+    def numbers(self, rows: list[list[Any]]) -> np.ndarray:
+        """Rows as numbers; levels by their number."""
+        return np.array([[self._number(feature, value) for feature, value in enumerate(row)] for row in rows])
 
     def _choices(self, feature: int) -> list[Any]:
         if feature not in self.levels:
@@ -217,7 +228,7 @@ class Additive:
         if self.holds[feature] == BOOLEAN:
             return [None, *(bool(value) for value in known_values)]
         if self.holds[feature] == NUMBERS:
-            return [None, *known_values, 0.5 + max(map(abs, known_values), default=0.0)]
+            return [None, *known_values, 0.5 + max((abs(float(value)) for value in known_values), default=0.0)]
         return [None, UNSEEN, *(value for value in known_values if isinstance(value, str))]
 
     def _number(self, feature: int, value: Any) -> float:
@@ -294,10 +305,8 @@ def _by_level(shape: ShapeFunction, values: np.ndarray) -> tuple[np.ndarray, np.
 
 def _trees(ensemble: Ensemble) -> list[Term]:
     """The trees that add anything, without questions that make no difference."""
-    trees = getattr(ensemble, "trees", None)
-    if trees is None:
-        return []
-    values, found = ensemble.leaf_values().reshape(-1, ensemble.n_outputs), []
+    trees, values = ensemble.trees, ensemble.leaf_values()
+    found: list[Term] = []
     categorical = np.isin(trees.feature, list(ensemble.categories))
     for number, (first, last) in enumerate(zip(trees.start[:-1].tolist(), trees.start[1:].tolist(), strict=True)):
         own = slice(first, last)
@@ -318,9 +327,6 @@ def _trees(ensemble: Ensemble) -> list[Term]:
 def without_idle_nodes(tree: Tree) -> Tree:
     """The same function; a node below which all leaves are equal becomes one of them. There is always one question."""
     n = len(tree.feature)
-    if n == 1:
-        none, values = np.zeros(3, bool), np.repeat(tree.values, 3, axis=0)
-        return Tree(tree.name, np.array([0, -1, -1]), np.zeros(3), none, np.array([2, -1, -1]), none, values)
     leaf_of = np.where(tree.feature < 0, np.arange(n), -1)  # the leaf that stands for all below a node, if one does
     for node in range(n - 1, 0, -1):
         left, right = leaf_of[node + 1] if node + 1 < n else -1, leaf_of[tree.right[node]]

@@ -17,8 +17,8 @@ HEAD = r"""/* A QuadBoost model, in C99. Compile with an ordinary compiler, not 
  *   void NAME_predict(const double *scores, double *predictions);
  *   int NAME_label(const double *scores);
  *
- * A row is numbers[NAME_FEATURES], NaN where missing (true is 1, false 0). If features hold text, NAME_has_text says which:
- * theirs is texts[NAME_FEATURES], UTF-8, NULL where missing; else texts may be NULL. NAME_score writes
+ * A row is numbers[NAME_FEATURES], NaN where missing (true is 1, false 0). NAME_has_text says which features hold text:
+ * theirs is texts[NAME_FEATURES], UTF-8, NULL where missing. If none does, texts may be NULL. NAME_score writes
  * scores[NAME_OUTPUTS], NAME_contributions what each of NAME_TERMS terms adds to them, term after term, names in
  * NAME_term_names. NAME_predict writes the probabilities of NAME_CLASSES classes, or the targets of a regression;
  * NAME_label returns the place of the label in NAME_classes. All of it is reentrant.
@@ -290,7 +290,9 @@ def _levels(model: Additive) -> list[str]:
         "/* 0: a number, 1: text, 2: either (a number where the text is NULL) */",
         _array("const int NAME_has_text", [text.get(model.holds[feature], "0") for feature in features]),
         _array("static const int NAME_level_start", map(str, _starts(map(len, rows)))),
-        _array("static const char *const NAME_level_text", [_text(v) if isinstance(v, str) else "NULL" for v, _ in flat]),
+        _array(
+            "static const char *const NAME_level_text", [_text(v) if isinstance(v, str) else "NULL" for v, _ in flat]
+        ),
         _array("static const double NAME_level_number", [v.hex() if isinstance(v, float) else "0.0" for v, _ in flat]),
         _array("static const double NAME_level_code", [f"{level}.0" for _, level in flat]),
     ]
@@ -313,7 +315,9 @@ def _nodes(trees: list[Tree]) -> list[str]:
         _array("static const double NAME_node_threshold", [t.hex() for tree in trees for t in tree.threshold.tolist()]),
         _array("static const int NAME_node_right", map(str, right)),
         _array("static const unsigned char NAME_node_kind", map(str, kinds)),
-        _array("static const double NAME_leaf_values", [v.hex() for tree in trees for v in tree.values.ravel().tolist()]),
+        _array(
+            "static const double NAME_leaf_values", [v.hex() for tree in trees for v in tree.values.ravel().tolist()]
+        ),
     ]
 
 
@@ -356,5 +360,8 @@ def _array(declaration: str, items: Iterable[str]) -> str:
 
 def _text(text: str) -> str:
     """A literal of ASCII, in which no character means anything else to any compiler."""
-    plain = [chr(byte) if chr(byte).isalnum() and byte < 128 or byte in b" _-." else f"\\{byte:03o}" for byte in text.encode()]
+    plain = [
+        chr(byte) if (chr(byte).isalnum() and byte < 128) or byte in b" _-." else f"\\{byte:03o}"
+        for byte in text.encode()
+    ]
     return '"' + "".join(plain).replace("NAME", "\\116AME") + '"'  # NAME stands for the name of the model

@@ -119,7 +119,8 @@ var NAME = (function () {
     }
     const near = scores.map(rounded);
     const most = near.reduce((a, b) => Math.max(a, b));
-    const shares = model.link === "softmax" ? near.map((one) => exp(one - most)) : scores.map((one) => Math.max(1 + one, 0));
+    const softmax = model.link === "softmax";
+    const shares = softmax ? near.map((one) => exp(one - most)) : scores.map((one) => Math.max(1 + one, 0));
     const total = shares.reduce((a, b) => a + b);
     const label = labelOf(scores);
     return shares.map((share, k) => (total > 0 ? share / total : k === label ? 1 : 0));
@@ -152,6 +153,7 @@ var NAME = (function () {
     link: model.link,
     intercept: model.intercept,
     levels: model.levels.map((pairs) => pairs && pairs.map((pair) => pair[0])),
+    terms: model.terms,
     score: score,
     contributions: contributions,
     probabilities: probabilities,
@@ -195,7 +197,8 @@ def _model(model: Additive) -> dict[str, Any]:
         "link": model.link,
         "several": model.ensemble.weight.ndim == 2,
         "levels": [
-            list(model.levels[feature].items()) if feature in model.levels else None for feature in range(len(model.names))
+            list(model.levels[feature].items()) if feature in model.levels else None
+            for feature in range(len(model.names))
         ],
         "intercept": model.intercept.tolist(),
         "terms": [_term(term) for term in model.terms],

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -54,8 +55,8 @@ def to_onnx(
     Returns
     -------
     onnx.ModelProto
-        Its input is a matrix X, NaN where missing; or, if features hold text, a column of shape (m, 1) for each feature, by
-        name. Its outputs are scores, and label and probabilities, or prediction.
+        Its input is a matrix X, NaN where missing; or, if features hold text, a column of shape (m, 1) for each of
+        them, by name. Its outputs are scores, and label and probabilities, or prediction.
     """
     if hasattr(model, "steps"):
         from .pipelines import pipeline_to_onnx
@@ -142,9 +143,11 @@ def _shape(model: Additive, output: str) -> list[int | None]:
 
 def _examples(model: Additive, graph: Graph) -> dict[str, Any]:
     """The examples as far as the type can hold them, their scores, and by how much they may differ."""
-    rows: list[list[Any]] = [
-        [float(graph.dtype.type(v)) if isinstance(v, float | bool) else v for v in row] for row in model.examples.rows
-    ]
+    with np.errstate(over="ignore"):
+        rows: list[list[Any]] = [
+            [float(graph.dtype.type(v)) if isinstance(v, float | bool) else v for v in row]
+            for row in model.examples.rows
+        ]
     size = np.abs(model.intercept) + sum(np.abs(term.as_tree().values).max(axis=0) for term in model.terms)
     rounding = 0.0 if graph.dtype == np.float64 else float(np.max(size)) * (len(model.terms) + 2) * 2.0**-24
     words = model.scored(rows).hexadecimal()
@@ -152,13 +155,18 @@ def _examples(model: Additive, graph: Graph) -> dict[str, Any]:
 
 
 class Graph:
-    """Nodes and constants of a graph, as they are added. Names that it makes begin with a prefix."""
+    """Nodes and constants of a graph, as they are added. Names that it makes begin with a prefix.
 
-    def __init__(self, dtype: np.dtype[Any], missing_text: str = "", prefix: str = "quadboost/") -> None:
+    It needs opset 13, and 3 of ai.onnx.ml; from 5 on it has fewer nodes.
+    """
+
+    def __init__(
+        self, dtype: np.dtype[Any], missing_text: str = "", prefix: str = "quadboost/", ml: int = OPSETS[ML]
+    ) -> None:
         from onnx import TensorProto
 
         self.helper = _import_onnx()
-        self.dtype, self.missing_text, self.prefix = dtype, missing_text, prefix
+        self.dtype, self.missing_text, self.prefix, self.ml = dtype, missing_text, prefix, ml
         self.element, self.string = self.helper.np_dtype_to_tensor_dtype(dtype), TensorProto.STRING
         self.nodes: list[NodeProto] = []
         self.initializers: list[TensorProto] = []
@@ -194,7 +202,9 @@ class Graph:
     def outputs_of(self, model: Additive, columns: list[str], contributions: bool = False) -> dict[str, str]:
         """What the model makes of columns of shape (m, 1), or of one matrix; output -> where it is."""
         if self.missing_text in {value for levels in model.levels.values() for value in levels}:
-            raise ValueError(f"missing_text={self.missing_text!r} is a level; give text that is none for missing values")
+            raise ValueError(
+                f"missing_text={self.missing_text!r} is a level; give text that is none for missing values"
+            )
         terms = [self._term(term, self._numbers(model, columns)) for term in self._terms(model)]
         scores = self.constant(model.intercept[None, :])
         for term in terms:
@@ -236,52 +246,76 @@ class Graph:
         levels = model.levels[feature]
         if model.holds[feature] in (TEXT, MIXED):
             known = {value: level for value, level in levels.items() if isinstance(value, str)}
-            keys, codes = [*known, self.missing_text], [*known.values(), np.nan]
-            return self.add(
-                "LabelEncoder",
-                column,
-                domain=ML,
-                keys_tensor=self.tensor(np.array(keys, dtype=object)),
-                values_tensor=self.tensor(np.array(codes, dtype=self.dtype)),
-                default_tensor=self.tensor(np.array([-1.0], dtype=self.dtype)),
+            keys, codes = [*known, self.missing_text], [*map(float, known.values()), np.nan]
+            level = self.add(
+                "LabelEncoder", column, domain=ML, keys_strings=keys, values_floats=codes, default_float=-1.0
             )
-        return self._tree(_levels_as_steps(levels).as_tree(), column, by_place=False)
+            return self.add("Cast", level, to=self.element)
+        return self._term(_levels_as_steps(levels), column)
 
     def _term(self, term: Term, numbers: str) -> str:
         """What a term adds, shape (m, n_outputs)."""
         tree = term.as_tree()
-        values = tree.values[tree.leaves]
-        if values.shape[1] == 1:
-            return self._tree(tree, numbers, by_place=False)
-        place = self.add("Cast", self._flat(self._tree(tree, numbers, by_place=True)), to=self._integer)
-        return self.add("Gather", self.constant(values), place, axis=0)
+        if self.ml >= 5 and tree.values.shape[1] == 1:
+            return self._leaf_value(tree, numbers)
+        return self.add("Gather", self.constant(tree.values), self._leaf(tree, numbers), axis=0)
 
-    def _tree(self, tree: Tree, numbers: str, by_place: bool) -> str:
-        """The value of the leaf that a row falls into, or which of the leaves it is; shape (m, 1)."""
+    def _leaf(self, tree: Tree, numbers: str) -> str:
+        """The number of the leaf that a row falls into, shape (m,)."""
+        if self.ml >= 5:
+            numbered = replace(tree, values=np.arange(len(tree.feature), dtype=np.float64)[:, None])
+            found = self._leaf_value(numbered, numbers)
+        else:
+            found = self._leaf_as_float(tree, numbers)
+        return self.add("Cast", self._flat(found), to=self._integer)
+
+    def _leaf_as_float(self, tree: Tree, numbers: str) -> str:
+        """The same as a float, shape (m, 1): before opset 5 trees may compare doubles, but they return floats."""
+        is_leaf, nodes = tree.feature < 0, np.arange(len(tree.feature))
+        if_true, if_false = _branches(tree)
+        modes = np.where(is_leaf, "LEAF", np.where(tree.is_level, "BRANCH_EQ", "BRANCH_LEQ"))
+        leaves = tree.leaves.tolist()
+        return self.add(
+            "TreeEnsembleRegressor",
+            numbers,
+            domain=ML,
+            n_targets=1,
+            nodes_treeids=[0] * len(nodes),
+            nodes_nodeids=nodes.tolist(),
+            nodes_modes=modes.tolist(),
+            nodes_featureids=np.maximum(tree.feature, 0).tolist(),
+            nodes_values_as_tensor=self.tensor(_at_most(tree.threshold, self.dtype)),
+            nodes_missing_value_tracks_true=(tree.missing_right == tree.is_level).astype(int).tolist(),
+            nodes_truenodeids=if_true.tolist(),
+            nodes_falsenodeids=if_false.tolist(),
+            target_treeids=[0] * len(leaves),
+            target_nodeids=leaves,
+            target_ids=[0] * len(leaves),
+            target_weights_as_tensor=self.tensor(tree.leaves.astype(self.dtype)),
+        )
+
+    def _leaf_value(self, tree: Tree, numbers: str) -> str:
+        """The value of the leaf that a row falls into, shape (m, 1). Opset 5 has trees that return doubles."""
         is_leaf = tree.feature < 0
-        inner, leaves = np.flatnonzero(~is_leaf), tree.leaves
-        place = np.where(is_leaf, np.cumsum(is_leaf), np.cumsum(~is_leaf)) - 1
-        is_level = tree.is_level[inner]
-        left, right = inner + 1, tree.right[inner]
-        if_true, if_false = np.where(is_level, right, left), np.where(is_level, left, right)
-        missing_true = tree.missing_right[inner] == is_level
-        weights = np.arange(len(leaves)) if by_place else tree.values[leaves, 0]
+        inner = np.flatnonzero(~is_leaf)
+        place = np.where(is_leaf, np.cumsum(is_leaf), np.cumsum(~is_leaf)) - 1  # leaves and other nodes are two lists
+        if_true, if_false = (child[inner] for child in _branches(tree))
         return self.add(
             "TreeEnsemble",
             numbers,
             domain=ML,
             n_targets=1,
             tree_roots=[0],
-            nodes_modes=self.tensor(np.where(is_level, EQUAL, UP_TO).astype(np.uint8)),
+            nodes_modes=self.tensor(np.where(tree.is_level[inner], EQUAL, UP_TO).astype(np.uint8)),
             nodes_featureids=tree.feature[inner].tolist(),
             nodes_splits=self.tensor(_at_most(tree.threshold[inner], self.dtype)),
-            nodes_missing_value_tracks_true=missing_true.astype(int).tolist(),
+            nodes_missing_value_tracks_true=(tree.missing_right == tree.is_level)[inner].astype(int).tolist(),
             nodes_truenodeids=place[if_true].tolist(),
             nodes_trueleafs=is_leaf[if_true].astype(int).tolist(),
             nodes_falsenodeids=place[if_false].tolist(),
             nodes_falseleafs=is_leaf[if_false].astype(int).tolist(),
-            leaf_targetids=[0] * len(leaves),
-            leaf_weights=self.tensor(weights.astype(self.dtype)),
+            leaf_targetids=[0] * len(tree.leaves),
+            leaf_weights=self.tensor(tree.values[tree.leaves, 0].astype(self.dtype)),
         )
 
     def _stack(self, model: Additive, terms: list[str]) -> str:
@@ -314,26 +348,23 @@ class Graph:
         return self.add("ArgMax", scores, axis=1, keepdims=1)
 
     def _probabilities(self, model: Additive, scores: str, label: str) -> str:
-        one, zero = self.constant(1.0), self.constant(0.0)
         if model.n_outputs == 1:
-            first, second = self._two_classes(model.link, scores, one, zero)
-            return self.add("Concat", first, second, axis=1)
+            return self.add("Concat", *self._two_classes(model.link, scores), axis=1)
         if model.link == "softmax":
             near = self._rounded(scores)
-            most = self.add("GatherElements", near, label, axis=1)
-            shares = self._exp(self.add("Sub", near, most))
+            shares = self._exp(self.add("Sub", near, self.add("GatherElements", near, label, axis=1)))
         else:
-            shares = self.add("Max", self.add("Add", scores, one), zero)
-            places = self.constant(np.arange(model.n_outputs)[None, :])
+            zero, places = self.constant(0.0), self.constant(np.arange(model.n_outputs)[None, :])
+            shares = self.add("Max", self.add("Add", scores, self.constant(1.0)), zero)
             certain = self.add("Cast", self.add("Equal", label, places), to=self.element)
             hopeless = self.add("Not", self.add("Greater", self._total(shares), zero))
             shares = self.add("Where", hopeless, certain, shares)
         return self.add("Div", shares, self._total(shares))
 
-    def _two_classes(self, link: str, scores: str, one: str, zero: str) -> tuple[str, str]:
+    def _two_classes(self, link: str, scores: str) -> tuple[str, str]:
+        one, zero = self.constant(1.0), self.constant(0.0)
         if link == "logit":
-            distance = self._rounded(self.add("Abs", scores))
-            odds = self._exp(self.add("Neg", distance))
+            odds = self._exp(self.add("Neg", self._rounded(self.add("Abs", scores))))
             less = self.add("Div", odds, self.add("Add", one, odds))
             more, is_second = self.add("Sub", one, less), self.add("Greater", scores, zero)
             return self.add("Where", is_second, less, more), self.add("Where", is_second, more, less)
@@ -358,6 +389,13 @@ class Graph:
         return self.add("Exp", within)
 
 
+def _branches(tree: Tree) -> tuple[np.ndarray, np.ndarray]:
+    """Where each node leads if the value is at most the threshold, or is the level; and else. 0 for leaves."""
+    left, right = np.arange(len(tree.feature)) + 1, tree.right
+    branches = np.where(tree.is_level, right, left), np.where(tree.is_level, left, right)
+    return tuple(np.where(tree.feature < 0, 0, branch) for branch in branches)  # type: ignore[return-value]
+
+
 def _levels_as_steps(levels: dict[str | float, int]) -> Steps:
     """The level of a number: each value is alone between two cuts; -1 elsewhere."""
     known = np.array(sorted(levels), dtype=np.float64)
@@ -368,5 +406,6 @@ def _levels_as_steps(levels: dict[str | float, int]) -> Steps:
 
 def _at_most(thresholds: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
     """The largest numbers of a type that are not above: what is above one of them is above the threshold."""
-    near = thresholds.astype(dtype)
+    with np.errstate(over="ignore"):
+        near = thresholds.astype(dtype)
     return np.where(near > thresholds, np.nextafter(near, dtype.type(-np.inf)), near)

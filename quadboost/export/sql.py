@@ -1,7 +1,8 @@
 """A model as one SQL query that gives the same bits in DuckDB, PostgreSQL and SQLite.
 
-The query is a nest of sub-selects. Each has the columns of the one inside it and a few more: the features as numbers (x0,
-x1, ...; NULL is missing), the terms if they are asked for (t0, ...), the scores (s0, ...), what the link needs.
+The query is a chain of selects, by WITH. Each has the columns of the one before it and a few more: the features as
+numbers (x0, x1, ...; NULL is missing), the terms if they are asked for (t0_0, ...), the scores (s0, ...), what the link
+needs.
 """
 
 from __future__ import annotations
@@ -17,7 +18,11 @@ from ..data.schema import MIXED, TEXT
 from ..data.tables import listed
 from .additive import BOOLEAN, Additive, Steps, Term, Tree, additive, check_text
 
-AT_A_TIME = 100  # terms that are added in one select: DuckDB and SQLite refuse expressions deeper than 1,000
+# Terms that are added in one select. DuckDB and SQLite refuse expressions deeper than 1,000; DuckDB takes long to plan
+# long sums of long terms, and longer still many selects of many columns.
+FEWEST, MOST = 10, 300
+MOST_SELECTS = 12
+DEEPEST = 15  # questions of a tree inside one another: SQLite can parse some 20
 TEST = "--test: "  # before each line of the self-test
 HEAD = """-- Scores of a QuadBoost model, for {dialect}. Missing values are NULL or NaN.
 -- The last lines are a self-test, a query that returns the rows whose score differs: none. To run it:
@@ -36,16 +41,13 @@ def _postgres_double(value: float) -> str:
 
 
 def _sqlite_double(value: float) -> str:
-    """A quotient of small powers of two: SQLite misreads some decimal numbers in the last bit."""
+    """An integer times or over powers of two: SQLite misreads some decimal numbers in the last bit."""
     numerator, denominator = abs(value).as_integer_ratio()
-    factor = 1 << 52
-    more = ""
-    while denominator > factor:
-        denominator, more = denominator // factor, f"{more}/{factor}.0"
-    while numerator > 1 << 53:  # a multiple of a large power of two
-        numerator, more = numerator >> 52, f"{more}*{factor}.0"
-    over = "" if denominator == 1 else f"/{denominator}.0"
-    return f"({'-' if value < 0 else ''}{numerator}.0{over}{more})"
+    zeros = max(0, numerator.bit_length() - 53)  # all 0, as a double has 53 bits
+    factors = [f"*{1 << min(52, zeros - done)}.0" for done in range(0, zeros, 52)]
+    halvings = denominator.bit_length() - 1
+    factors += [f"/{1 << min(52, halvings - done)}.0" for done in range(0, halvings, 52)]
+    return f"({'-' if value < 0 else ''}{numerator >> zeros}.0{''.join(factors)})"
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class Dialect:
     character: str  # the function from a code point to text
     least: str
     greatest: str
-    fence: str  # at the end of a sub-select: its columns are computed once, not wherever they are used
+    fence: str  # at the end of a select: its columns are computed once, not wherever they are used
     not_a_number: str  # a literal; empty where there is none
     binary: str = ""  # comparison of text by its bytes
 
@@ -68,7 +70,9 @@ class Dialect:
 DIALECTS = {
     dialect.name: dialect
     for dialect in (
-        Dialect("duckdb", "duckdb", _duckdb_double, "DOUBLE", "VARCHAR", "chr", "least", "greatest", "", "'nan'::DOUBLE"),
+        Dialect(
+            "duckdb", "duckdb", _duckdb_double, "DOUBLE", "VARCHAR", "chr", "least", "greatest", "", "'nan'::DOUBLE"
+        ),
         Dialect(
             *("postgres", "psql", _postgres_double, "float8", "text", "chr", "least", "greatest"),
             *("OFFSET 0", "'NaN'::float8"),
@@ -104,8 +108,8 @@ def to_sql(
     Returns
     -------
     str
-        A SELECT, without a semicolon, and its self-test in comments; `self_test` takes that out. Its columns are those of
-        keep, then score (of several outputs one each), prediction, and of a classification the probabilities.
+        A SELECT, without a semicolon, and its self-test in comments; `self_test` takes that out. Its columns are those
+        of keep, then score (of several outputs one each), prediction, and of a classification the probabilities.
     """
     if dialect not in DIALECTS:
         raise ValueError(f"the dialect is {dialect!r}, not one of {', '.join(DIALECTS)}")
@@ -137,13 +141,20 @@ class _Writer:
 
     def query(self, table: list[str], keep: list[str]) -> str:
         results = self._results()
-        if twice := [name for name in keep if name in results or keep.count(name) > 1]:
+        if twice := [name for name in keep if name in dict(results) or keep.count(name) > 1]:
             raise ValueError(f"keep has {listed(twice)}, which the query returns already")
         columns = {feature: f"t.{_identifier(self.model.names[feature])}" for feature in self.model.used}
         kept = {f"k{i}": f"t.{_identifier(name)}" for i, name in enumerate(keep)}
         source = f"{'.'.join(map(_identifier, table))} AS t"
-        results = {name: f"k{i}" for i, name in enumerate(keep)} | results
-        return _select(self._linked(self._scored(source, columns, kept)), results)
+        results = [*((name, f"k{i}") for i, name in enumerate(keep)), *results]
+        self._start(source, columns, kept)
+        self._add_scores()
+        self._add_link()
+        columns_of = ",\n  ".join(f"{text} AS {_identifier(name)}" for name, text in results)
+        text = self._text(f"SELECT\n  {columns_of}")
+        if any(line.startswith(TEST) for line in text.split("\n")):
+            raise ValueError(f"a name has a line that begins with {TEST!r}, as the self-test has; rename it")
+        return text
 
     def test(self) -> str:
         """Names of the user are not in it: they could break out of a comment."""
@@ -157,13 +168,16 @@ class _Writer:
             cells |= {"hexadecimal": self.literal(" ".join(words))}
             cells |= {f"c{feature}": self._cell(feature, row[feature]) for feature in used}
             rows.append(f"SELECT {_listed(cells)}")
-        kept = {name: f"t.{name}" for name in ("number", "hexadecimal", *(f"e{k}" for k in range(self.model.n_outputs)))}
+        kept = {
+            name: f"t.{name}" for name in ("number", "hexadecimal", *(f"e{k}" for k in range(self.model.n_outputs)))
+        }
         columns = {feature: f"t.c{feature}" for feature in used}
-        scored = self._scored(f"({' UNION ALL '.join(rows)}) AS t", columns, kept)
+        self._start(f"({' UNION ALL '.join(rows)}) AS t", columns, kept)
+        self._add_scores()
         outputs = range(self.model.n_outputs)
         wrong = " OR ".join(f"s{k} IS NULL OR s{k} <> e{k}" for k in outputs)
         found = ", ".join(f"e{k} AS expected_{k}, s{k} AS found_{k}" for k in outputs)
-        return f"SELECT number, hexadecimal, {found} FROM (\n{scored}\n) AS q WHERE {wrong}"
+        return f"{self._text(f'SELECT number, hexadecimal, {found}')} WHERE {wrong}"
 
     def _cell(self, feature: int, value: Any) -> str:
         holds = self.model.holds[feature]
@@ -175,24 +189,35 @@ class _Writer:
 
     # ---- scores
 
-    def _scored(self, source: str, columns: Mapping[int, str], kept: Mapping[str, str]) -> str:
-        """The selects up to the scores."""
-        model, outputs = self.model, range(self.model.n_outputs)
+    def _start(self, source: str, columns: Mapping[int, str], kept: Mapping[str, str]) -> None:
+        """The features as numbers."""
         numbers = {f"x{feature}": self._number(feature, column) for feature, column in columns.items()}
-        text = f"SELECT {_listed({**kept, **numbers}) or '1 AS nothing'} FROM {source}"
+        given = _listed({**kept, **numbers}) or "1 AS nothing"
+        self.selects = [f"SELECT {given} FROM {source} {self.dialect.fence}"]
+
+    def _add_scores(self) -> None:
+        model, outputs = self.model, range(self.model.n_outputs)
         sums = [self.dialect.double(b) for b in model.intercept.tolist()]
-        for first in range(0, len(model.terms), AT_A_TIME):
-            terms = {first + i: self._term(term) for i, term in enumerate(model.terms[first : first + AT_A_TIME])}
+        step = min(MOST, max(FEWEST, -(-len(model.terms) // MOST_SELECTS)))
+        for first in range(0, len(model.terms), step):
+            terms = {first + i: self._term(term) for i, term in enumerate(model.terms[first : first + step])}
             if self.contributions:
-                text = self._layer(text, {f"t{t}_{k}": term[k] for t, term in terms.items() for k in outputs})
+                self._add({f"t{t}_{k}": term[k] for t, term in terms.items() for k in outputs})
                 terms = {t: [f"t{t}_{k}" for k in outputs] for t in terms}
             parts = {f"sum{first}_{k}": " + ".join([sums[k], *(term[k] for term in terms.values())]) for k in outputs}
-            text, sums = self._layer(text, parts), list(parts)
-        return self._layer(text, {f"s{k}": sums[k] for k in outputs})
+            self._add(parts)
+            sums = list(parts)
+        self._add({f"s{k}": sums[k] for k in outputs})
 
-    def _layer(self, text: str, columns: Mapping[str, str]) -> str:
-        """A select of all columns of another one, and more."""
-        return f"SELECT q.*, {_listed(columns)} FROM (\n{text}\n{self.dialect.fence}) AS q"
+    def _add(self, columns: Mapping[str, str]) -> None:
+        """A select of all columns of the last one, and more."""
+        last = f"quadboost_{len(self.selects) - 1}"
+        self.selects.append(f"SELECT {last}.*, {_listed(columns)} FROM {last} {self.dialect.fence}")
+
+    def _text(self, select: str) -> str:
+        """The whole query, that ends in a select of the last one."""
+        named = [f"quadboost_{number} AS (\n{text}\n)" for number, text in enumerate(self.selects)]
+        return f"WITH {', '.join(named)}\n{select}\nFROM quadboost_{len(named) - 1}"
 
     def _number(self, feature: int, column: str) -> str:
         """A feature as a number; NULL is missing."""
@@ -203,7 +228,7 @@ class _Writer:
         number = f"CAST({f'CAST({column} AS INTEGER)' if holds == BOOLEAN else column} AS {real})"
         if self.dialect.not_a_number:
             number = f"NULLIF({number}, {self.dialect.not_a_number})"
-        elif levels is None:  # SQLite would make 0 of any text
+        else:  # SQLite would make 0 of any text
             number = f"CASE WHEN typeof({column}) IN ('integer', 'real') THEN {number} END"
         if levels is None:
             return number
@@ -226,15 +251,17 @@ class _Writer:
     def _term(self, term: Term) -> list[str]:
         """What a term adds to each score."""
         outputs = range(self.model.n_outputs)
-        if self.dialect.name == "postgres" and isinstance(term, Steps):
+        if self.dialect.name == "postgres" and isinstance(term, Steps) and len(term.cuts):
             return [self._by_bucket(term, k) for k in outputs]
-        return [self._by_questions(term.as_tree(), k) for k in outputs]
+        tree = term.as_tree()
+        flat = self.dialect.name == "sqlite" and tree.depth > DEEPEST
+        return [self._by_leaves(tree, k) if flat else self._by_questions(tree, k) for k in outputs]
 
     def _by_bucket(self, steps: Steps, output: int) -> str:
-        """PostgreSQL finds a place in an array faster than it asks questions. Its buckets begin at a value, ours after it."""
+        """PostgreSQL is faster with arrays than with questions. Its buckets begin at a value, ours after it."""
         values = ",".join(map(repr, steps.values[:, output].tolist()))
         cuts = ",".join(map(repr, np.nextafter(steps.cuts, np.inf).tolist()))
-        bucket = f"width_bucket(x{steps.feature}, '{{{cuts}}}'::float8[])" if cuts else f"0 * x{steps.feature}::integer"
+        bucket = f"width_bucket(x{steps.feature}, '{{{cuts}}}'::float8[])"
         missing = self.dialect.double(float(steps.missing[output]))
         return f"COALESCE(('{{{values}}}'::float8[])[1 + {bucket}], {missing})"
 
@@ -244,75 +271,90 @@ class _Writer:
             if tree.feature[node] < 0:
                 text[node] = self.dialect.double(float(tree.values[node, output]))
                 continue
-            right = int(tree.right[node])
-            text[node] = f"CASE WHEN {self._goes_right(tree, node)} THEN {text[right]} ELSE {text[node + 1]} END"
-            text[right] = text[node + 1] = ""
+            left, right = node + 1, int(tree.right[node])
+            text[node] = f"CASE WHEN {self._goes_left(tree, node)} THEN {text[left]} ELSE {text[right]} END"
+            text[left] = text[right] = ""
         return text[0]
 
-    def _goes_right(self, tree: Tree, node: int) -> str:
+    def _by_leaves(self, tree: Tree, output: int) -> str:
+        """One case for each leaf, with all conditions on the way to it."""
+        cases, to_do = [], [(0, ["1 = 1"])]
+        while to_do:
+            node, path = to_do.pop()
+            if tree.feature[node] >= 0:
+                left = self._goes_left(tree, node)
+                to_do.append((node + 1, [*path, f"({left})"]))
+                to_do.append((int(tree.right[node]), [*path, f"({left}) IS NOT TRUE"]))
+            else:
+                cases.append(f"WHEN {' AND '.join(path)} THEN {self.dialect.double(float(tree.values[node, output]))}")
+        return f"CASE {' '.join(cases)} END"
+
+    def _goes_left(self, tree: Tree, node: int) -> str:
+        """A condition that is not true of values that go right; of missing ones it is unknown, unless that is asked."""
         column, threshold = f"x{tree.feature[node]}", float(tree.threshold[node])
         if math.isinf(threshold):
-            return f"{column} IS NULL"
-        question = f"{column} {'=' if tree.is_level[node] else '>'} {self.dialect.double(threshold)}"
-        return f"{question} OR {column} IS NULL" if tree.missing_right[node] else question
+            return f"{column} IS NOT NULL"
+        question = f"{column} {'<>' if tree.is_level[node] else '<='} {self.dialect.double(threshold)}"
+        return question if tree.missing_right[node] else f"{question} OR {column} IS NULL"
 
     # ---- predictions
 
-    def _linked(self, text: str) -> str:
-        """What the link needs, besides the scores."""
+    def _add_link(self) -> None:
+        """What the link needs besides the scores: label, and p0, ..., in proportion to the probabilities."""
         outputs, d = range(self.model.n_outputs), self.dialect
-        if self.model.link == "identity":
-            return text
         if self.model.link == "log":
-            return self._layer(text, {f"p{k}": self._exp(self._rounded(f"s{k}")) for k in outputs})
-        if len(self.model.classes) == 2 and len(outputs) == 1:
-            return self._two_classes(text)
+            self._add({f"p{k}": self._exp(self._rounded(f"s{k}")) for k in outputs})
+        if not self.model.classes:
+            return
+        if len(outputs) == 1:
+            self._add_two_classes()
+            return
         if self.model.link == "softmax":
-            text = self._layer(text, {f"r{k}": self._rounded(f"s{k}") for k in outputs})
-            text = self._layer(text, {"largest": self._largest("r")})
-            text = self._layer(text, {f"p{k}": self._exp(f"r{k} - largest") for k in outputs})
+            self._add({f"r{k}": self._rounded(f"s{k}") for k in outputs})
+            self._add({"largest": self._largest("r")})
+            self._add({f"p{k}": self._exp(f"r{k} - largest") for k in outputs})
         else:
-            share = {f"p{k}": f"{d.greatest}({d.double(1.0)} + s{k}, {d.double(0.0)})" for k in outputs}
-            text = self._layer(text, share)
-        text = self._layer(text, {"best": self._largest("s"), "total": _sum([f"p{k}" for k in outputs])})
+            self._add({f"p{k}": f"{d.greatest}({d.double(1.0)} + s{k}, {d.double(0.0)})" for k in outputs})
+        self._add({"best": self._largest("s"), "total": _sum([f"p{k}" for k in outputs])})
         cases = " ".join(f"WHEN s{k} THEN {k}" for k in outputs)
-        return self._layer(text, {"label": f"CASE best {cases} END"})
+        self._add({"label": f"CASE best {cases} END"})
 
-    def _two_classes(self, text: str) -> str:
+    def _add_two_classes(self) -> None:
         d = self.dialect
         one = d.double(1.0)
         if self.model.link == "logit":
-            text = self._layer(text, {"odds": self._exp(f"-{self._rounded_distance('s0')}")})
-            text = self._layer(text, {"less": f"odds / ({one} + odds)"})
+            self._add({"odds": self._exp(f"-({self._rounded_distance('s0')})")})
+            self._add({"less": f"odds / ({one} + odds)"})
             second = f"CASE WHEN s0 > 0 THEN {one} - less ELSE less END"
             first = f"CASE WHEN s0 > 0 THEN less ELSE {one} - less END"
         else:
             second = f"{d.least}({d.greatest}(({one} + s0) / {d.double(2.0)}, {d.double(0.0)}), {one})"
             first = f"{one} - {second}"
-        return self._layer(text, {"p0": first, "p1": second, "label": "CASE WHEN s0 > 0 THEN 1 ELSE 0 END"})
+        self._add({"p0": first, "p1": second, "label": "CASE WHEN s0 > 0 THEN 1 ELSE 0 END"})
 
-    def _results(self) -> dict[str, str]:
+    def _results(self) -> list[tuple[str, str]]:
         """The names of the columns that are returned, and where they are."""
         model, outputs = self.model, range(self.model.n_outputs)
-        results = {name: f"s{k}" for k, name in enumerate(model.score_names)}
+        results = [(name, f"s{k}") for k, name in enumerate(model.score_names)]
         if not model.classes:
-            results |= {name: f"s{k}" if model.link == "identity" else f"p{k}" for k, name in enumerate(model.target_names)}
+            place = "s" if model.link == "identity" else "p"
+            results += [(name, f"{place}{k}") for k, name in enumerate(model.target_names)]
         else:
             cases = " ".join(f"WHEN {k} THEN {self.literal(label)}" for k, label in enumerate(model.classes))
-            results["prediction"] = f"CASE label {cases} END"
+            results.append(("prediction", f"CASE label {cases} END"))
             share = "p{0}"
-            if len(model.classes) > 2 or model.n_outputs == 2:
+            if model.n_outputs > 1:
                 zero, one = self.dialect.double(0.0), self.dialect.double(1.0)
                 share = f"CASE WHEN total > 0 THEN p{{0}} / total WHEN label = {{0}} THEN {one} ELSE {zero} END"
-            results |= {f"probability_{label}": share.format(k) for k, label in enumerate(model.classes)}
+            results += [(f"probability_{label}", share.format(k)) for k, label in enumerate(model.classes)]
         if self.contributions:
             suffixes = [name.removeprefix("score") for name in model.score_names]
             for t, term in enumerate(model.terms):
-                results |= {f"contribution_{term.name}{suffixes[k]}": f"t{t}_{k}" for k in outputs}
+                results += [(f"contribution_{term.name}{suffixes[k]}", f"t{t}_{k}") for k in outputs]
         return results
 
     def _rounded_distance(self, score: str) -> str:
-        """The distance from 0 as a multiple of 2^-44, which the last bit of 256 is; as quadboost/model/links.py rounds."""
+        """The distance from 0 as a multiple of 2^-44, which the last bit of 256 is: as model/links.py rounds."""
         d = self.dialect.double(256.0)
         return f"CASE WHEN abs({score}) < {d} THEN (abs({score}) + {d}) - {d} ELSE abs({score}) END"
 
@@ -332,14 +374,14 @@ class _Writer:
         return terms[0]
 
     def literal(self, value: Any) -> str:
-        """Text, a number, true or false. Backslashes and control characters, which may mean something, are spelt out."""
+        """Text, a number, true or false. Backslashes and control characters may mean something, and are spelt out."""
         if isinstance(value, bool):
             return str(value).upper()
         if not isinstance(value, str):
             return self.dialect.double(value) if isinstance(value, float) else str(value)
         parts, plain = [], ""
         for character in value:
-            if character.isprintable() and character != "\\" or character == " ":
+            if (character.isprintable() and character != "\\") or character == " ":
                 plain += "''" if character == "'" else character
                 continue
             parts += [f"'{plain}'", f"{self.dialect.character}({ord(character)})"]
@@ -350,11 +392,6 @@ class _Writer:
 
 def _listed(columns: Mapping[str, str]) -> str:
     return ", ".join(name if name == text else f"{text} AS {name}" for name, text in columns.items())
-
-
-def _select(text: str, results: Mapping[str, str]) -> str:
-    columns = ",\n  ".join(f"{text} AS {_identifier(name)}" for name, text in results.items())
-    return f"SELECT\n  {columns}\nFROM (\n{text}\n) AS q"
 
 
 def _sum(terms: Iterable[str]) -> str:

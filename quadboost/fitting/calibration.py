@@ -3,7 +3,8 @@
 A model knows its training rows too well: their scores lean towards their labels. Each row left out, its score would be
 (F - h y) / (1 - h), where h is its leverage, on average the number of active voters over the number of examples. The
 link is fitted to these scores: as good as scores of folds, at no cost, and the same for any order of rows. That is so
-where voters are active or not; elsewhere (l2, linf, forward) small tables are divided into folds.
+where voters are active or not, and where trees were grown, each on half of the rows: the others tell how much it knows.
+Elsewhere (l2, linf, forward) small tables are divided into folds.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ import numpy as np
 
 from .._core import solve
 from ..boosting.result import Boosted
-from ..data.exact import Extent, effective_count
+from ..data.exact import Extent, effective_count, exact_mean
+from .measured import Measured, Options, Trained
 from .problem import Problem, Rows
-from .training import Measured, Options, Trained, train
+from .training import train
 
 MOST_ROWS_FOR_FOLDS = 20_000  # beyond, training rows say the same
 N_FOLDS = 5
@@ -35,7 +37,7 @@ def calibrate(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Intercept and slope of the link for each score of a classifier."""
     rows = measured.rows
-    if divides(options, len(rows.y)):
+    if measured.grown is None and divides(options, len(rows.y)):
         known, found = _scores_of_folds(problem, measured, options, trained)
         if (rows.y[known].max(axis=0, initial=-1.0) > rows.y[known].min(axis=0, initial=1.0)).all():
             return fit_link(found[known], rows.take(known))
@@ -49,9 +51,23 @@ def calibrate_at_once(
     weight = np.column_stack([result.weight for result in boosted])
     intercept = np.array([result.intercept for result in boosted])
     scores, rows = measured.voters.scores(measured.codes, weight, intercept, measured.n_threads), measured.rows
-    if _counts_voters(options):
-        scores = left_out(scores, rows.y, np.count_nonzero(weight, axis=0), rows.n_examples)
+    if measured.grown is not None:
+        scores = left_out(scores, rows.y, _leverage_of_grown(measured, options, scores))
+    elif _counts_voters(options):
+        scores = left_out(scores, rows.y, (np.count_nonzero(weight, axis=0) + 1.0) / rows.n_examples)
     return fit_link(scores, rows)
+
+
+def _leverage_of_grown(measured: Measured, options: Options, scores: np.ndarray) -> np.ndarray:
+    """How well a model of grown trees knows its training rows: their risk is (1 - h)^2 times that of other rows.
+
+    What the latter is, growth tells: each tree was tried on rows that it was not grown on.
+    """
+    assert measured.grown is not None
+    rows, first = measured.rows, measured.moments.target_risk(bool(options.fit_intercept))
+    own = np.array([exact_mean(off * off, rows.weight) for off in (rows.y - scores).T])
+    others = np.maximum(first * (1.0 - measured.grown.r2), np.finfo(float).tiny)
+    return np.maximum(0.0, 1.0 - np.sqrt(own / others))
 
 
 def divides(options: Options, n_rows: int) -> bool:
@@ -93,9 +109,9 @@ def _scores_of_folds(
     return known, found
 
 
-def left_out(scores: np.ndarray, y: np.ndarray, n_active: np.ndarray, n_examples: float) -> np.ndarray:
+def left_out(scores: np.ndarray, y: np.ndarray, leverage: np.ndarray) -> np.ndarray:
     """About what the scores of the rows would be had each been left out; labels are -1 and +1, a column per output."""
-    leverage = np.minimum((n_active + 1.0) / n_examples, MOST_LEVERAGE)
+    leverage = np.minimum(leverage, MOST_LEVERAGE)
     return (scores - leverage * y) / (1.0 - leverage)
 
 

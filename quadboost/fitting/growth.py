@@ -14,16 +14,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..boosting.losses import Loss
+from ..common.checks import at_least
 from ..data.exact import Extent, exact_mean
 from ..data.sampling import at_most, mixed, row_keys
 from ..kernels.sums import bin_sums
 from ..kernels.trees import grow, leaves_of_grown
 from ..voters.columns import Voters
-from ..voters.trees import Trees
+from ..voters.trees import MOST_LEAVES, Trees
 
 SHRINKAGE = 0.1
 DIRECTIONS = 3  # combinations of outputs that a tree is grown to
-LEAST_EXAMPLES = 10  # of a leaf
+LEAST_EXAMPLES = (3, 10)  # of a leaf, at least and at most: a hundredth of all
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,15 @@ class Growth:
     seed: int = 0
     groups: np.ndarray | None = None  # (n_groups, d) which features may meet in a rule
 
+    def __post_init__(self) -> None:
+        at_least("n_trees", self.n_trees, 0)
+        at_least("max_leaves", self.max_leaves, 2)
+        if self.max_leaves > MOST_LEAVES:
+            raise ValueError(f"max_leaves={self.max_leaves} is more than a code can hold; give at most {MOST_LEAVES}")
+        if self.max_conditions is not None:
+            at_least("max_conditions", self.max_conditions, 1)
+        at_least("growth_rows", self.growth_rows, 1)
+
 
 @dataclass(frozen=True)
 class Grown:
@@ -49,64 +59,81 @@ class Grown:
         What each leaf adds to the scores, shrunk; zero at other nodes.
     constant : array of shape (n_outputs,)
         The scores before the first tree.
+    r2 : float
+        What share of the squared pulls the trees are expected to explain on other rows: the sum over the trees of what
+        each explains on the half of the rows that it was not grown on.
     """
 
     trees: Trees
     step: np.ndarray
     constant: np.ndarray
+    r2: float
 
 
 def grow_trees(
     voters: Voters, codes: np.ndarray, y: np.ndarray, weight: np.ndarray | None, loss: Loss, growth: Growth,
-    fit_intercept: bool = True, tell: Callable[[], None] = lambda: None,
+    fit_intercept: bool = True, tell: Callable[[], None] = lambda: None, *, repeats: np.ndarray | None = None,
 ) -> Grown:  # fmt: skip
-    """Grow trees on rows coded by the features of `voters`, with targets of shape (m, n_outputs)."""
+    """Grow trees on rows coded by the features of `voters`, with targets of shape (m, n_outputs).
+
+    `repeats` is the part of the weight that says how many examples a row stands for; if it is not whole numbers, a row
+    stands for one on average.
+    """
     keys = row_keys(codes, y, growth.seed)
-    repeats = None if weight is None else weight * (len(weight) / weight.sum()) ** (not _is_whole(weight))
-    kept = at_most(keys, repeats, growth.growth_rows)
+    extent = Extent.of(len(y), repeats)
+    share = extent.whole_weights(repeats, len(y))
+    of_one = float(share.sum()) / (extent.total if extent.is_whole else len(y))
+    kept = at_most(keys, share, growth.growth_rows * of_one)
     mean = np.array([exact_mean(target, weight) for target in y.T])
     constant = loss.constant(mean) if fit_intercept else np.zeros(y.shape[1])
-    rows = _Rows(
-        voters, np.ascontiguousarray(codes[kept]), y[kept], None if weight is None else weight[kept], keys[kept]
-    )
+    own_weight = None if weight is None else weight[kept]
+    n_examples = float(share[kept].sum()) / of_one
+    rows = _Rows(voters, np.ascontiguousarray(codes[kept]), y[kept], own_weight, keys[kept], n_examples)
     scores = np.tile(constant, (len(rows.y), 1))
-    grown, steps = [], []
+    grown, steps, explained = [], [], 0.0
+    pull = loss.pull(scores, rows.y)
+    first = rows.square(pull, np.ones(len(pull), dtype=bool))
     for number in range(growth.n_trees):
-        tree, node = rows.tree(loss.pull(scores, rows.y), growth, number)
+        in_bag = mixed(rows.keys, number) >> np.uint64(63) == 1
+        tree, node = rows.tree(pull, growth, number, in_bag)
         if tree.n_nodes > 1:
-            step = SHRINKAGE * rows.steps(node, tree, loss, scores)
+            step = SHRINKAGE * rows.steps(node, tree, pull, loss.bend(scores, rows.y))
             scores += step[node]
+            before, pull = pull, loss.pull(scores, rows.y)
+            explained += rows.square(before, ~in_bag) - rows.square(pull, ~in_bag)
             grown.append(tree)
             steps.append(step)
         tell()
-    return Grown(Trees.joined(grown), np.concatenate([np.zeros((0, y.shape[1])), *steps]), constant)
-
-
-def _is_whole(weight: np.ndarray) -> bool:
-    return bool((weight == np.rint(weight)).all())
+    r2 = explained / first if first > 0 else 0.0
+    return Grown(Trees.joined(grown), np.concatenate([np.zeros((0, y.shape[1])), *steps]), constant, r2)
 
 
 class _Rows:
     """The rows that trees are grown on."""
 
     def __init__(
-        self, voters: Voters, codes: np.ndarray, y: np.ndarray, weight: np.ndarray | None, keys: np.ndarray
-    ) -> None:
+        self, voters: Voters, codes: np.ndarray, y: np.ndarray, weight: np.ndarray | None, keys: np.ndarray,
+        n_examples: float,
+    ) -> None:  # fmt: skip
         self.voters, self.codes, self.y, self.weight, self.keys = voters, codes, y, weight, keys
         self.extent = Extent.of(len(y), weight)
         self.mass = self.extent.whole_weights(weight, len(y))
-        n_examples = self.extent.total if self.extent.is_whole else float(len(y))
-        self.least_mass = int(LEAST_EXAMPLES * self.mass.sum() / n_examples)
+        least, most = LEAST_EXAMPLES
+        self.least_mass = int(min(most, max(least, n_examples / 100)) * self.mass.sum() / max(n_examples, 1.0))
         self.bin_start = voters.bin_start[: voters.n_features + 1]
 
-    def tree(self, pull: np.ndarray, growth: Growth, number: int) -> tuple[Trees, np.ndarray]:
-        """A tree grown to some pull on half of the rows, and the node, a leaf, that each row falls into."""
+    def square(self, pull: np.ndarray, part: np.ndarray) -> float:
+        """The mean of the squared pulls of some rows, summed over the outputs."""
+        if not part.any():
+            return 0.0
+        return exact_mean((pull[part] ** 2).sum(axis=1), None if self.weight is None else self.weight[part])
+
+    def tree(self, pull: np.ndarray, growth: Growth, number: int, in_bag: np.ndarray) -> tuple[Trees, np.ndarray]:
+        """A tree grown to some pull on some of the rows, and the node, a leaf, that each row falls into."""
         pull = self._directions(pull, mixed(np.array([growth.seed], dtype=np.uint64), number)[0])
         largest = np.abs(pull).max(axis=0, initial=0.0)
-        target = np.column_stack(
-            [self.extent.fixed_point(own, self.weight, float(largest.max())) for own in pull.T]
-        )
-        rows = np.flatnonzero(mixed(self.keys, number) >> np.uint64(63)).astype(np.int32)
+        target = np.column_stack([self.extent.fixed_point(own, self.weight, float(largest.max())) for own in pull.T])
+        rows = np.flatnonzero(in_bag).astype(np.int32)
         d, most = self.voters.n_features, 2 * growth.max_leaves - 1
         column, cut = np.empty(most, np.int32), np.zeros(most, np.int32)
         missing_right, child = np.zeros(most, np.uint8), np.zeros((most, 2), np.int32)
@@ -151,15 +178,13 @@ class _Rows:
         for i in np.flatnonzero(~is_leaf).tolist():
             f, own = int(feature[i]), int(cut[order[i]])
             threshold[i] = own - 1 if self.voters.is_level[f] else self.voters.cuts[f][own]
-        right = np.where(is_leaf, -1, place[child[order, 1]]).astype(np.int32)
         start = np.array([0, len(order)], dtype=np.int64)
         missing = np.where(is_leaf, 0, missing[order]).astype(np.uint8)
-        return Trees(start, feature.copy(), threshold, right, missing), place
+        return Trees(start, feature.copy(), threshold, missing), place
 
-    def steps(self, node: np.ndarray, tree: Trees, loss: Loss, scores: np.ndarray) -> np.ndarray:
+    def steps(self, node: np.ndarray, tree: Trees, pull: np.ndarray, bend: np.ndarray) -> np.ndarray:
         """The best step at each leaf, shape (n_nodes, n_outputs); zero at other nodes."""
-        pull = self._per_node(loss.pull(scores, self.y), node, tree)
-        bend = self._per_node(loss.bend(scores, self.y), node, tree)
+        pull, bend = self._per_node(pull, node, tree), self._per_node(bend, node, tree)
         return np.divide(pull, bend, out=np.zeros_like(pull), where=bend > 0)
 
     def _per_node(self, values: np.ndarray, node: np.ndarray, tree: Trees) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""What constraints on features ask of the weights of voters."""
+"""What constraints on features, and the length of rules, ask of the weights of voters."""
 
 from __future__ import annotations
 
@@ -9,15 +9,34 @@ from ..voters.columns import Voters
 from ..voters.rules import sides
 
 
-def monotone_limits(voters: Voters, signs: np.ndarray) -> Limits | None:
-    """Bounds on weights that make a score move with each feature in the direction of its sign: +1, -1, or 0 for any.
+def limits_of(voters: Voters, signs: np.ndarray | None = None, *, by_length: bool = False) -> Limits | None:
+    """Limits on the weights of voters for one score; None where nothing is asked of them.
+
+    Parameters
+    ----------
+    voters : Voters
+    signs : array of shape (d,), optional
+        The score may only rise with a feature (+1), only fall (-1), or both (0).
+    by_length : bool
+        Whether a rule of n conditions is penalised sqrt(n) times as much as a stump.
+    """
+    lower, upper, factor = None, None, None
+    if signs is not None and signs.any():
+        must_rise, must_fall = _directions(voters, signs)
+        lower, upper = np.where(must_rise, 0.0, -np.inf), np.where(must_fall, 0.0, np.inf)
+    if by_length and voters.trees:
+        factor = np.ones(voters.n_voters)
+        factor[voters.first_rule :] = np.sqrt(voters.trees.n_conditions[~voters.trees.is_root])
+    return None if lower is factor is None else Limits(factor, lower, upper)
+
+
+def _directions(voters: Voters, signs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Which weights must not be negative, and which not positive.
 
     A score of stumps is monotone in a feature exactly if the weights of its thresholds have one sign; "is missing" is
     free. A rule rises with a feature if it asks for values above a threshold, and falls if for those below: its weight
     has the sign that suits all its features, and is zero where there is none.
     """
-    if not signs.any():
-        return None
     must_rise, must_fall = np.zeros((2, voters.n_voters), dtype=bool)
     for feature in np.flatnonzero(signs).tolist():
         first = voters.voter_start[feature]
@@ -25,9 +44,9 @@ def monotone_limits(voters: Voters, signs: np.ndarray) -> Limits | None:
         (must_rise if signs[feature] > 0 else must_fall)[above] = True
     if voters.trees:
         features = np.flatnonzero(signs)
-        is_rule, sign = np.flatnonzero(~voters.trees.is_root), signs[features]
+        is_rule, sign = ~voters.trees.is_root, signs[features]
         lies_below, lies_above = sides(voters.trees, features)
-        with_it = np.any(np.where(sign > 0, lies_above, lies_below), axis=1)
-        against = np.any(np.where(sign > 0, lies_below, lies_above), axis=1)
-        must_rise[voters.first_rule :], must_fall[voters.first_rule :] = with_it[is_rule], against[is_rule]
-    return Limits(lower=np.where(must_rise, 0.0, -np.inf), upper=np.where(must_fall, 0.0, np.inf))
+        with_it, against = np.where(sign > 0, lies_above, lies_below), np.where(sign > 0, lies_below, lies_above)
+        must_rise[voters.first_rule :] = with_it[is_rule].any(axis=1)
+        must_fall[voters.first_rule :] = against[is_rule].any(axis=1)
+    return must_rise, must_fall

@@ -7,21 +7,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..boosting.losses import Loss, make_loss
+from ..boosting.losses import Loss
 from ..boosting.penalties import L1, Penalty, auto_lambda, make_penalty
 from ..boosting.rounds import open_run
 from ..boosting.strength import Strengths, strengths_by_gcv
 from ..data.exact import exact_mean
+from .measured import Measured, Options, Trained, loss_of
 from .passes import Coded, Passes, Stage, minimise
-from .problem import Problem, Rows
-from .training import Measured, Options, Trained, importance_of
+from .problem import Problem
+from .rules import ridge_strength, solves_at_once, train_as_grown
 
 Watch = Callable[[Passes], str]
-
-
-def targets_of(problem: Problem, rows: Rows) -> np.ndarray:
-    """Targets as losses want them: labels are 0 and 1, a column per class where there are several."""
-    return rows.y if problem.classes is None else (rows.y + 1.0) / 2.0
 
 
 def check_targets(loss: str, y: np.ndarray, name: str = "y") -> None:
@@ -35,15 +31,22 @@ def check_targets(loss: str, y: np.ndarray, name: str = "y") -> None:
 def train_under_loss(
     problem: Problem, measured: Measured, options: Options, *, watch: Watch = lambda passes: "",
     tell: Callable[[], None] = lambda: None, start: tuple[np.ndarray, np.ndarray] | None = None,
+    validation: Measured | None = None, every_stage: bool = False,
 ) -> Trained:  # fmt: skip
     """Fit all outputs under `options.loss`.
 
     `watch` sees every pass and may have a reason to stop; `start` are weights (K, n_outputs) and intercepts to begin
-    with.
+    with. `every_stage`: see `train`.
     """
     rows, loss = coded(problem, measured, options)
+    if options.mode == "forward":
+        return train_as_grown(problem, measured, options, validation, every_stage=every_stage)
     first = constant(rows, loss)
-    strengths, weight = _strengths(problem, rows, loss, first, measured.rows.n_examples, options, tell)
+    if options.penalty == "l2" and measured.grown is not None and options.reg_lambda == "auto":
+        strength = ridge_strength(measured, options) * loss.curvature
+        strengths, weight = [Strengths(strength)] * rows.y.shape[1], first.weight
+    else:
+        strengths, weight = _strengths(problem, rows, loss, first, measured.rows.n_examples, options, tell)
     penalties = [
         problem.limited(make_penalty(options.penalty, own.chosen, options.alpha_max), measured.voters, output)
         for output, own in enumerate(strengths)
@@ -70,18 +73,17 @@ def train_under_loss(
         replace(own, first_risk=first.loss, violation=violation, history=found, stop_reason=why)
         for own in passes.boosted()
     ]
-    importance = importance_of(measured.voters, measured.moments, passes.stage.weight)
-    return Trained(measured.voters, boosted, strengths, importance, loss.link, stages)
+    return Trained(measured.voters, boosted, strengths, loss.link, stages)
 
 
 def coded(problem: Problem, measured: Measured, options: Options, *, suffix: str = "") -> tuple[Coded, Loss]:
     """Rows as passes need them, and the loss for them; `suffix` is for the errors."""
-    y = targets_of(problem, measured.rows)
-    check_targets(options.loss, y, f"y{suffix}")
-    weight = measured.rows.weight
-    mean = np.array([exact_mean(target, weight) for target in y.T])
-    loss = make_loss(options.loss, y, weight, mean, quantile=options.quantile, huber_width=options.huber_width)
-    return Coded(measured.voters, measured.codes, y, weight, measured.moments, bool(options.fit_intercept)), loss
+    check_targets(options.loss, problem.targets(measured.rows, options.loss), f"y{suffix}")
+    loss, y = loss_of(problem, measured.rows, options)
+    weight, at_once = measured.rows.weight, solves_at_once(problem, measured, options)
+    return Coded(
+        measured.voters, measured.codes, y, weight, measured.moments, bool(options.fit_intercept), at_once
+    ), loss
 
 
 def constant(rows: Coded, loss: Loss) -> Stage:
@@ -116,7 +118,9 @@ def _strengths(
         if options.follows_path:
             penalty = problem.limited(L1(0.0), rows.voters, output)
             with open_run(moments, penalty, mode="corrective", fit_intercept=rows.fit_intercept, output=output) as run:
-                own = strengths_by_gcv(run, n_examples, options.schedule.share(0.0, 2 * n_outputs), tell)
+                own = strengths_by_gcv(
+                    run, n_examples, options.schedule.share(0.0, 2 * n_outputs), tell, bool(rows.voters.trees)
+                )
                 weight[:, output] = run.weight
             points = tuple(point._replace(strength=point.strength * loss.curvature) for point in own.points)
             strengths.append(replace(own, chosen=own.chosen * loss.curvature, points=points))

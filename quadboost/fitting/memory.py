@@ -24,7 +24,7 @@ from ..moments.gram import COUNTS_LIMIT, PIECE_BYTES, TABLE_PAYS
 from ..moments.moments import SHARE_FOR_SORTING, bytes_for_columns
 from ..voters.thresholds import FEATURES_TOGETHER, auto_thresholds
 from .calibration import divides
-from .training import Options
+from .measured import Options
 
 MOST_CLASSES = 20  # numbers of more different values are targets
 SAMPLE = 2_000  # rows from which the distinct values of a column are guessed

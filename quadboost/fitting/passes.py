@@ -24,6 +24,7 @@ from ..data.exact import exact_mean
 from ..moments.moments import Moments
 from ..moments.sums import ColumnSums
 from ..voters.columns import Voters
+from .ridge import Products, solve_ridge
 
 MOST_PASSES = 500  # for each approximation of a loss
 FIRST_TOL = 1e-3  # relative dual gap of the rounds of the first pass; the better the scores, the less
@@ -62,6 +63,7 @@ class Coded:
     weight: np.ndarray | None
     moments: Moments
     fit_intercept: bool
+    at_once: bool = False  # whether all weights are solved for at once, under l2
 
     @property
     def n_threads(self) -> int:
@@ -122,7 +124,7 @@ class Passes:
             return replace(self.stage, objective=np.inf)
         pull = self.loss.pull(scores, self.rows.y)
         while True:
-            found = self._rounds(self.rows.towards(scores + pull / self.curvature))
+            found = self._towards(scores + pull / self.curvature)
             step = found.scores - scores
             rise = (0.5 * self.curvature * step - pull) * step
             if found.loss <= loss_there + exact_mean(rise.sum(axis=1), self.rows.weight) + SLACK * abs(loss_there):
@@ -130,8 +132,13 @@ class Passes:
                 return found
             self.curvature *= STEEPER
 
+    def _towards(self, targets: np.ndarray) -> Stage:
+        """The least squares of other targets, from the weights of before."""
+        moments = self.rows.towards(targets)
+        return self._at_once(moments, targets) if self.rows.at_once else self._rounds(moments)
+
     def _rounds(self, moments: Moments) -> Stage:
-        """Rounds on the moments of a pass, from the weights of before, for each output."""
+        """Rounds on the moments of a pass, for each output."""
         weight, intercept = self.stage.weight.copy(), self.stage.intercept.copy()
         for output, penalty in enumerate(self.penalties):
             own = penalty.divided_by(self.curvature)
@@ -142,6 +149,17 @@ class Passes:
             weight[:, output], intercept[output] = result.weight, result.intercept
             self.n_rounds[output] += result.n_rounds
         return self.rows.stage(weight, intercept, self.loss, self.penalties)
+
+    def _at_once(self, moments: Moments, targets: np.ndarray) -> Stage:
+        """All weights of all outputs, under l2."""
+        rows, sums = self.rows, moments.sums
+        assert isinstance(sums, ColumnSums)
+        products = Products(rows.voters, rows.codes, rows.weight, sums, rows.fit_intercept, rows.n_threads)
+        ridge = np.array([np.full(moments.n_voters, own.divided_by(self.curvature).ridge) for own in self.penalties])
+        risk, most = moments.target_risk(rows.fit_intercept), self.schedule.max_rounds
+        solved = solve_ridge(products, targets, ridge, risk, self.tol, most, start=_rows(self.stage.weight))
+        self.n_rounds += len(solved.history)
+        return rows.stage(solved.weight, solved.intercept, self.loss, self.penalties)
 
     def boosted(self) -> list[Boosted]:
         """Where the passes stand, one output after the other; how they came there is not told."""

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..boosting.limits import Limits, limited
-from ..boosting.penalties import Penalty
+from ..boosting.penalties import L1, Penalty
 from ..boosting.result import Boosted
-from ..data.constraints import signs_of
+from ..data.constraints import ANY_MEET, Meetings, meetings_of, signs_of
 from ..data.exact import effective_count
 from ..data.examples import (
     Examples,
@@ -30,7 +30,8 @@ from ..model.ensemble import Ensemble
 from ..moments.sums import ColumnSums, Sums
 from ..voters.columns import Voters
 from ..voters.thresholds import InfiniteValue, candidate_voters
-from .limits import monotone_limits
+from ..voters.trees import Trees
+from .limits import limits_of
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,7 @@ class Reading:
     min_category_count: int = 5
     owner: str = "this model"  # for the errors
     monotonic_cst: Any = None
+    interaction_cst: Any = None
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,8 @@ class Problem:
         Of labels.
     signs : array of shape (d, n_outputs) or None
         In which direction scores may move as a feature rises; 0: in both.
+    meetings : Meetings
+        Which features may meet in a rule.
     """
 
     given: Examples
@@ -91,6 +95,7 @@ class Problem:
     classes: np.ndarray | None = None
     class_weight: np.ndarray | None = None
     signs: np.ndarray | None = None
+    meetings: Meetings = ANY_MEET
 
     @classmethod
     def of_labels(cls, X: Any, y: Any, sample_weight: Any, reading: Reading, class_weight: Any = None) -> Problem:
@@ -107,7 +112,8 @@ class Problem:
         schema, matrix = _read(given, reading)
         rows = Rows(matrix, targets, times(given.weight, of_class, position), given.weight)
         signs = signs_of(reading.monotonic_cst, schema, targets.shape[1])
-        return cls(given, schema, rows, len(classes) == 2, np.ones(targets.shape[1]), classes, of_class, signs)
+        meetings, scale = meetings_of(reading.interaction_cst, schema), np.ones(targets.shape[1])
+        return cls(given, schema, rows, len(classes) == 2, scale, classes, of_class, signs, meetings)
 
     @classmethod
     def of_targets(cls, X: Any, y: Any, sample_weight: Any, reading: Reading, standardize: bool = False) -> Problem:
@@ -118,7 +124,8 @@ class Problem:
         schema, matrix = _read(given, reading)
         rows = Rows(matrix, targets / scale, given.weight, given.weight)
         signs = signs_of(reading.monotonic_cst, schema, targets.shape[1])
-        return cls(given, schema, rows, given.y.ndim == 1, scale, signs=signs)
+        meetings = meetings_of(reading.interaction_cst, schema)
+        return cls(given, schema, rows, given.y.ndim == 1, scale, signs=signs, meetings=meetings)
 
     def more_rows(self, X: Any, y: Any, sample_weight: Any, suffix: str, reading: Reading) -> Rows:
         """Further rows of the same kind, such as those for validation; `suffix` is for the errors."""
@@ -154,13 +161,17 @@ class Problem:
             name = None if names is None else names[wrong.feature]
             raise InfiniteValue(wrong.feature, wrong.value, name) from None
 
-    def limits(self, voters: Voters, output: int) -> Limits | None:
-        """What is asked of the weights of voters for one of the scores."""
-        return None if self.signs is None else monotone_limits(voters, self.signs[:, output])
+    def targets(self, rows: Rows, loss: str) -> np.ndarray:
+        """Targets as a loss wants them: labels are -1 and +1 to the squared one, and 0 and 1 to others."""
+        return rows.y if self.classes is None or loss == "squared" else (rows.y + 1.0) / 2.0
+
+    def limits(self, voters: Voters, output: int, penalty: str | None = None) -> Limits | None:
+        """What is asked of the weights of voters for one of the scores; under l1, long rules are penalised more."""
+        return limits_of(voters, None if self.signs is None else self.signs[:, output], by_length=penalty == "l1")
 
     def limited(self, penalty: Penalty, voters: Voters, output: int = 0) -> Penalty:
         """A penalty on the weights of voters for one of the scores, within what is asked of them."""
-        return limited(penalty, self.limits(voters, output))
+        return limited(penalty, self.limits(voters, output, "l1" if isinstance(penalty, L1) else None))
 
     def ensemble(
         self, voters: Voters, boosted: Sequence[Boosted], info: Mapping[str, Any] | None = None, *,
@@ -178,8 +189,9 @@ class Problem:
         if calibration is not None:
             link, (first, slope) = "logit" if self.one_output else "softmax", calibration
             weight, intercept = weight * slope, first + slope * intercept
-        active = np.flatnonzero(weight.any(axis=1))
+        active = np.flatnonzero(weight[: voters.first_rule].any(axis=1))
         feature, kind, threshold = voters.describe(active)
+        trees, node_weight, nodes = _used_trees(voters, weight)
         return Ensemble(
             feature,
             threshold,
@@ -195,14 +207,36 @@ class Problem:
             link=link,
             slope=slope[0] if self.one_output else slope,
             bin_mass=None if sums is None else bin_mass_of(sums, active),
+            trees=trees,
+            node_weight=node_weight[:, 0] if self.one_output else node_weight,
+            node_mass=None if sums is None else node_mass_of(sums)[nodes],
         )
+
+
+def _used_trees(voters: Voters, weight: np.ndarray) -> tuple[Trees, np.ndarray, np.ndarray]:
+    """The trees with a node that has a weight, cut off below the last ones; their weights, and which nodes they are."""
+    trees = voters.trees
+    node_weight = np.zeros((trees.n_nodes, weight.shape[1]))
+    node_weight[~trees.is_root] = weight[voters.first_rule :]
+    used, kept = trees.used(np.any(node_weight, axis=1, keepdims=True)[:, 0])
+    return used, node_weight[kept], np.flatnonzero(kept)
+
+
+def node_mass_of(sums: Sums) -> np.ndarray:
+    """Weight of the rows in each node of the trees."""
+    assert isinstance(sums, ColumnSums)
+    voters, trees = sums.voters, sums.voters.trees
+    mass = np.full(trees.n_nodes, sums.total_weight)
+    inside = (sums.voter_sum[voters.first_rule :] + sums.total_weight) / 2.0  # +1 inside, -1 elsewhere: exact
+    mass[~trees.is_root] = inside
+    return mass
 
 
 def bin_mass_of(sums: Sums, active: np.ndarray) -> np.ndarray:
     """Weight of the rows in each bin of the shape functions of some voters, given by ascending numbers."""
     assert isinstance(sums, ColumnSums)
     columns, position = sums.voters.locate(active)
-    found = [np.empty(0)]
+    found: list[np.ndarray] = [np.empty(0)]
     for column in np.unique(columns).tolist():
         own = position[columns == column]
         place = shape_bins(sums.voters, column, own[own < sums.voters.n_cuts[column]])
@@ -213,10 +247,12 @@ def bin_mass_of(sums: Sums, active: np.ndarray) -> np.ndarray:
 def shape_bins(voters: Voters, column: int, cuts: np.ndarray) -> np.ndarray:
     """Which bin of the shape function each bin of a column belongs to, given the numbers of the active cuts.
 
-    Bins between cuts that are not active are one bin of the shape function. Levels come first, each for itself, then one
-    never seen; missing values are last.
+    Bins between cuts that are not active are one bin of the shape function. Levels come first, each for itself, then
+    one never seen; missing values are last.
     """
     n_cuts = int(voters.n_cuts[column])
+    if voters.is_level[column] and n_cuts == 0:
+        return np.array([0, 2])  # a single level is not told from one never seen
     if voters.is_level[column]:
         return np.concatenate([[n_cuts], np.arange(n_cuts), [n_cuts + 1]])
     return np.append(np.searchsorted(cuts, np.arange(n_cuts + 1)), len(cuts) + 1)

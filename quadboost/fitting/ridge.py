@@ -18,8 +18,7 @@ from ..kernels.sums import score_codes
 from ..moments.sums import ColumnSums
 from ..voters.columns import Voters
 
-MOST_ITERATIONS = 1_000
-NEAR_SINGULAR = 1e-12
+Watch = Callable[[int, np.ndarray, np.ndarray], bool]
 
 
 @dataclass(frozen=True)
@@ -46,6 +45,7 @@ class Products:
         self.fit_intercept, self.n_threads = fit_intercept, n_threads
         self.mean = sums.voter_sum / sums.total_weight
         self.centre = self.mean if fit_intercept else np.zeros(len(self.mean))
+        self.eta = sums.voter_square / sums.total_weight - self.centre * self.centre
         self._columns = np.flatnonzero(np.diff(voters.voter_start))
         self._starts = voters.bin_start[self._columns]
         self._first = np.repeat(voters.bin_start[:-1], np.diff(voters.voter_start))
@@ -56,8 +56,8 @@ class Products:
         n_bins = int(self.voters.bin_start[-1]) + 1
         values = np.empty((n_bins, len(weight)))
         for output, own in enumerate(weight):
-            rises = np.bincount(low + 1, own, n_bins) - np.bincount(high + 1, own, n_bins)
-            rises = 2.0 * rises - np.bincount(self._first, own, n_bins) + np.bincount(whole + 1, own, n_bins)
+            inside = np.bincount(low + 1, own, n_bins) - np.bincount(high + 1, own, n_bins)
+            rises = 2.0 * inside - np.bincount(self._first, own, n_bins) + np.bincount(whole + 1, own, n_bins)
             values[:, output] = np.cumsum(rises)
         scores = np.zeros((len(self.codes), len(weight)))
         score_codes(self.codes, self._columns, self._starts, values, scores, self.n_threads)
@@ -70,49 +70,61 @@ class Products:
         edges = sums.product_sum / sums.total_weight - np.outer(self.mean, means)
         return np.ascontiguousarray(edges.T)
 
+    def solved(
+        self, weight: np.ndarray, y: np.ndarray, ridge: np.ndarray, first_risk: np.ndarray, tol: float,
+        history: list[np.ndarray],
+    ) -> Solved:  # fmt: skip
+        """Where weights (n_outputs, K) stand, computed anew: rounding may have piled up on the way to them."""
+        edge = self.edges(y - self.scores(weight))
+        margin, left = self.edges(y), edge - ridge * weight
+        intercept = np.zeros(len(weight))
+        if self.fit_intercept:
+            mean = self.sums.origin + self.sums.target_sum / self.sums.total_weight
+            intercept = mean - np.array([dot(self.centre, own) for own in weight])
+        risk = first_risk - _dots(weight, margin + edge)
+        gap = _dots(left, left / ridge)
+        converged = bool((gap <= tol * first_risk).all())
+        return Solved(weight.T.copy(), intercept, edge.T.copy(), np.maximum(risk, 0.0), gap, history, converged)
+
 
 def solve_ridge(
-    rows: Products, y: np.ndarray, ridge: np.ndarray, first_risk: np.ndarray, tol: float,
-    start: np.ndarray | None = None, tell: Callable[[int, np.ndarray], bool] = lambda iteration, objective: False,
+    rows: Products, y: np.ndarray, ridge: np.ndarray, first_risk: np.ndarray, tol: float, max_iterations: int,
+    start: np.ndarray | None = None, watch: Watch = lambda iteration, objective, weight: False,
 ) -> Solved:  # fmt: skip
     """Minimise mean((y - F)^2) + sum ridge_j a_j^2 for each output, to a gap of `tol` times the first risk.
 
-    `ridge` has a positive number for each output and voter, shape (n_outputs, K); `start` are weights to begin with.
+    Parameters
+    ----------
+    ridge : array of shape (n_outputs, K)
+        Above zero.
+    first_risk : array of shape (n_outputs,)
+        Of the best constant, or of zero where there is no intercept.
+    start : array of shape (n_outputs, K), optional
+        Weights to begin with.
+    watch : callable, optional
+        Called with the number of the iteration, the objectives and the weights; a true answer stops.
     """
     margin = rows.edges(y)
-    eta = rows.sums.voter_square / rows.sums.total_weight - rows.centre * rows.centre
-    inverse = 1.0 / (np.maximum(eta, 0.0) + ridge)
+    inverse = 1.0 / (np.maximum(rows.eta, 0.0) + ridge)
     weight = np.zeros_like(margin) if start is None else start.copy()
     left = margin if start is None else margin - _products(rows, weight, ridge)
     ahead = inverse * left
-    way, gain = ahead.copy(), _dots(left, ahead)
+    way, gain, gap = ahead.copy(), _dots(left, ahead), _dots(left, left / ridge)
     history: list[np.ndarray] = []
-    gap = _dots(left, left / ridge)
-    for iteration in range(MOST_ITERATIONS):
-        active = gap > tol * first_risk
-        if not active.any():
-            break
+    while (gap > tol * first_risk).any() and len(history) < max_iterations:
         change = _products(rows, way, ridge)
-        step = np.where(active, gain / np.maximum(_dots(way, change), 1e-300), 0.0)[:, None]
-        weight += step * way
-        left = left - step * change
+        curvature = _dots(way, change)
+        step = np.divide(gain, curvature, out=np.zeros_like(gain), where=(curvature > 0) & (gap > tol * first_risk))
+        weight += step[:, None] * way
+        left = left - step[:, None] * change
         ahead = inverse * left
         before, gain = gain, _dots(left, ahead)
         way = ahead + np.divide(gain, before, out=np.zeros_like(gain), where=before > 0)[:, None] * way
         gap = _dots(left, left / ridge)
         history.append(first_risk - _dots(weight, margin + left))
-        if tell(iteration + 1, history[-1]):
+        if watch(len(history), history[-1], weight):
             break
-    scores = rows.scores(weight)
-    edge = rows.edges(y - scores)
-    left = edge - ridge * weight
-    intercept = np.zeros(len(weight))
-    if rows.fit_intercept:
-        mean = rows.sums.origin + rows.sums.target_sum / rows.sums.total_weight
-        intercept = mean - np.array([dot(rows.centre, own) for own in weight])
-    risk = first_risk - _dots(weight, margin + left) - _dots(weight, ridge * weight)
-    gap = _dots(left, left / ridge)
-    return Solved(weight.T.copy(), intercept, edge.T.copy(), risk, gap, history, bool((gap <= tol * first_risk).all()))
+    return rows.solved(weight, y, ridge, first_risk, tol, history)
 
 
 def _products(rows: Products, weight: np.ndarray, ridge: np.ndarray) -> np.ndarray:

@@ -5,147 +5,38 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
-from ..boosting.losses import LOSSES
 from ..boosting.penalties import L1, Penalty, auto_lambda, make_penalty
 from ..boosting.records import Progress
 from ..boosting.result import Boosted
-from ..boosting.rounds import MODES, open_run, run_rounds
+from ..boosting.rounds import open_run, run_rounds
 from ..boosting.schedule import Schedule
 from ..boosting.strength import Strengths, strengths_by_gcv
-from ..common.checks import at_least, one_of, positive
-from ..common.threads import threads_for
-from ..moments.moments import Moments, column_moments
-from ..moments.sums import ColumnSums
-from ..voters.columns import Voters
-from ..voters.thresholds import check_thresholds
-from .problem import Problem, Rows
-
-
-@dataclass(frozen=True)
-class Options:
-    """What a fit can be told; see `boost` and `candidate_voters`."""
-
-    penalty: str | None
-    reg_lambda: float | str
-    alpha_max: float
-    mode: str
-    fit_intercept: bool
-    thresholds: int | str
-    spacing: str
-    cache_bytes: int
-    n_threads: int
-    schedule: Schedule
-    loss: str = "squared"
-    quantile: float = 0.5
-    huber_width: float | str = "auto"
-
-    def __post_init__(self) -> None:
-        one_of("loss", self.loss, LOSSES)
-        if self.loss != "squared":
-            self._check_loss()
-        if isinstance(self.reg_lambda, str):
-            one_of("reg_lambda", self.reg_lambda, ("auto", "theory"))
-            if self.reg_lambda == "theory" and self.penalty not in ("l1", "l2"):
-                raise ValueError(f"reg_lambda='theory' is for the penalties 'l1' and 'l2', not for {self.penalty!r}")
-        make_penalty(self.penalty, 0.0 if isinstance(self.reg_lambda, str) else self.reg_lambda, self.alpha_max)
-        one_of("mode", self.mode, MODES)
-        one_of(
-            "fit_intercept",
-            bool(self.fit_intercept) if self.fit_intercept in (0, 1) else self.fit_intercept,
-            (True, False),
-        )
-        check_thresholds(self.thresholds, self.spacing)
-        at_least("cache_bytes", self.cache_bytes, 1)
-
-    def _check_loss(self) -> None:
-        if self.mode != "corrective":
-            raise ValueError(f"mode={self.mode!r} is for loss='squared'; with loss={self.loss!r} use mode='corrective'")
-        if self.reg_lambda == "theory":
-            raise ValueError(
-                f"reg_lambda='theory' is for loss='squared', not for {self.loss!r}; use 'auto' or a number"
-            )
-        if not 0 < positive("quantile", self.quantile) < 1:
-            raise ValueError(f"quantile={self.quantile!r} must lie between 0 and 1, such as 0.9")
-        if self.huber_width != "auto":
-            positive("huber_width", self.huber_width)
-
-    @property
-    def follows_path(self) -> bool:
-        """Whether the strength is chosen along a path."""
-        return self.reg_lambda == "auto" and self.penalty == "l1" and self.mode == "corrective"
-
-
-@dataclass(frozen=True)
-class Measured:
-    """Rows that are summed: the voters that they were coded by, and their moments."""
-
-    rows: Rows
-    voters: Voters
-    codes: np.ndarray
-    moments: Moments
-
-    @property
-    def n_threads(self) -> int:
-        return threads_for(self.codes.size, self.moments.n_threads)
-
-    @classmethod
-    def of(cls, problem: Problem, rows: Rows, options: Options, voters: Voters | None = None) -> Measured:
-        """Code and sum rows, by given voters or by those that the rows themselves suggest."""
-        n_threads = threads_for(rows.X.size, options.n_threads)
-        if voters is None:
-            voters = problem.voters(rows, options.thresholds, options.spacing, n_threads)
-        codes = voters.code(rows.X, n_threads)
-        moments = column_moments(
-            voters, codes, rows.y, rows.weight, cache_bytes=options.cache_bytes, n_threads=n_threads
-        )
-        return cls(rows, voters, codes, moments)
-
-
-class Warm(NamedTuple):
-    """Where the fit of an output stood."""
-
-    strengths: Strengths
-    progress: Progress
-
-
-@dataclass(frozen=True)
-class Trained:
-    """The outcome of a fit, one `Boosted` and one strength of the penalty per output."""
-
-    voters: Voters
-    boosted: list[Boosted]
-    strengths: list[Strengths]
-    importance: np.ndarray
-    link: str | None = None  # None: that of the squared loss
-    stages: list[tuple[np.ndarray, np.ndarray]] | None = None  # weights and intercepts after each pass
-
-    @property
-    def reg_lambda(self) -> list[float]:
-        return [own.chosen for own in self.strengths]
-
-    @property
-    def warm(self) -> list[Warm]:
-        """For a later fit that goes on."""
-        each = zip(self.strengths, self.boosted, strict=True)
-        return [Warm(own, result.progress) for own, result in each if result.progress is not None]
+from ..moments.moments import Moments
+from .measured import Measured, Options, Trained, Warm
+from .problem import Problem
+from .rules import ridge_strength, solves_at_once, train_as_grown, train_ridge
 
 
 def train(
-    problem: Problem, measured: Measured, options: Options, *, validation: Moments | None = None,
-    warm: list[Warm] | None = None, tell: Callable[[], None] = lambda: None,
+    problem: Problem, measured: Measured, options: Options, *, validation: Measured | None = None,
+    warm: list[Warm] | None = None, tell: Callable[[], None] = lambda: None, every_stage: bool = False,
 ) -> Trained:  # fmt: skip
     """Fit one ensemble per output; all outputs share the voters and their Gram columns.
 
-    `warm` is where an earlier fit stood. `tell` is called after each strength that is tried.
+    `warm` is where an earlier fit stood. `tell` is called after each strength that is tried. `every_stage`: keep the
+    weights after every tree, or every iteration over all weights, for someone who chooses among them.
     """
+    if options.mode == "forward" and measured.grown is not None:
+        return train_as_grown(problem, measured, options, validation, every_stage=every_stage)
+    if solves_at_once(problem, measured, options):
+        return train_ridge(problem, measured, options, validation, every_stage=every_stage)
     start, boosted, strengths = time.monotonic(), [], []
     n_outputs = measured.moments.n_outputs
     for output in range(n_outputs):
-        fit = _Fit(problem, measured, options, output, validation)
+        fit = _Fit(problem, measured, options, output, None if validation is None else validation.moments)
         schedule = options.schedule.share(time.monotonic() - start, n_outputs - output)
         if warm is not None and not fit.was_too_short(warm[output]):
             strengths.append(warm[output].strengths)
@@ -157,8 +48,7 @@ def train(
         else:
             strengths.append(Strengths(fit.reg_lambda()))
             boosted.append(fit.rounds(strengths[-1], schedule))
-    weight = np.column_stack([result.weight for result in boosted])
-    return Trained(measured.voters, boosted, strengths, importance_of(measured.voters, measured.moments, weight))
+    return Trained(measured.voters, boosted, strengths)
 
 
 @dataclass(frozen=True)
@@ -193,7 +83,9 @@ class _Fit:
             self.measured.moments, penalty, mode="corrective", fit_intercept=fit_intercept, output=self.output
         ) as run:
             half = schedule.share(0.0, 2)
-            strengths = strengths_by_gcv(run, self.measured.rows.n_examples, half, tell)
+            strengths = strengths_by_gcv(
+                run, self.measured.rows.n_examples, half, tell, bool(self.measured.voters.trees)
+            )
             schedule = schedule.share(time.monotonic() - start, 1)
             if self.validation is None and run.n_rounds < schedule.max_rounds:
                 run.change(self.penalty(strengths))
@@ -215,6 +107,8 @@ class _Fit:
             return _theory_lambda(self.problem, self.measured, options, self.output)
         if options.reg_lambda != "auto":
             return float(options.reg_lambda)
+        if options.penalty == "l2" and self.measured.grown is not None:
+            return ridge_strength(self.measured, options)
         target_scale = float(np.sqrt(moments.target_risk(options.fit_intercept)[self.output]))
         n_examples = self.measured.rows.n_examples
         return auto_lambda(options.penalty, options.mode, n_examples, target_scale, moments.n_voters)
@@ -234,16 +128,3 @@ def _theory_lambda(problem: Problem, measured: Measured, options: Options, outpu
     categorical = sorted(problem.schema.categories)
     complexity = rademacher_complexity(measured.rows.X, categorical_features=categorical, n_jobs=options.n_threads)
     return theory_lambda(options.penalty, complexity.value, weights_under)
-
-
-def importance_of(voters: Voters, moments: Moments, weight: np.ndarray) -> np.ndarray:
-    """How much each feature moves the scores: the standard deviation of what it adds, as a share of their sum."""
-    assert isinstance(moments.sums, ColumnSums)
-    spread = np.zeros(voters.n_columns)
-    active = np.flatnonzero(weight.any(axis=1))
-    for column in np.unique(voters.locate(active)[0]).tolist():
-        values = voters.step_values(column, weight)
-        share = (moments.sums.mass_of(column) / moments.total_weight)[:, None]
-        variance = (share * values * values).sum(axis=0) - (share * values).sum(axis=0) ** 2
-        spread[column] = np.sqrt(np.maximum(variance, 0.0)).sum()
-    return spread / spread.sum() if spread.any() else spread

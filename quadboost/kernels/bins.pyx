@@ -4,7 +4,7 @@ A feature with k cuts has k + 1 value bins and one more for missing values. Pyth
 arguments are marked IN / OUT. Kernels trust what they are given (the callers check) and hold no policy.
 """
 cimport numpy as cnp
-from cython.parallel cimport prange
+from cython.parallel cimport prange, threadid
 from libc.math cimport ceil
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
 
@@ -31,6 +31,13 @@ cdef extern from "bins.h":
         const double* x, Py_ssize_t n, const BucketRule* rule, const double* cuts, const int32_t* place, int32_t* bins
     ) noexcept nogil
     void add_values(const int32_t* bins, Py_ssize_t n, const double* value, double* out) noexcept nogil
+
+
+cdef extern from "trees.h":
+    void reach(
+        const uint32_t*, const int64_t*, const int32_t*, Py_ssize_t, Py_ssize_t, Py_ssize_t, uint32_t*
+    ) noexcept nogil
+    int leaf_left(const uint32_t*, Py_ssize_t) noexcept nogil
 
 
 cdef struct table_t:                 # values of rows and columns, in any layout
@@ -279,6 +286,49 @@ cdef bint _code_block(
 # Scores: an ensemble of stumps is a sum of one step function per feature
 # ---------------------------------------------------------------------------------------------
 
+cdef class TreeValues:
+    """What trees add to the scores, in the order of the trees."""
+    cdef readonly Py_ssize_t n_features
+    cdef readonly Py_ssize_t n_words
+    cdef Py_ssize_t _n_trees, _words_each, _n_outputs
+    cdef const int64_t[::1] _feature, _start, _value_start
+    cdef const double[::1] _cuts
+    cdef const int32_t[::1] _place
+    cdef const BucketRule[::1] _rule
+    cdef const uint32_t[:, ::1] _table
+    cdef const double[:, ::1] _value
+
+    def __init__(self, reach, bins, value, value_start):
+        """`reach` and `bins` are a `Reach` and a `BinIndex`; `value` has a row per leaf, those of tree t from value_start[t]."""
+        self._feature, self._start, self._table, self._words_each = reach
+        self._cuts, self._place, self._rule = bins
+        self._value, self._value_start = value, value_start
+        self._n_trees, self._n_outputs = value_start.shape[0] - 1, value.shape[1]
+        self.n_features, self.n_words = self._feature.shape[0], self._table.shape[1]
+
+    cdef void add(self, table_t X, Py_ssize_t first, Py_ssize_t n, int32_t* bins, uint32_t* left, double* out) noexcept nogil:
+        """Add to the scores of the rows first..first + n; `bins` has room for ROWS_OF_BLOCK for each feature."""
+        cdef double x[ROWS_OF_BLOCK]
+        cdef Py_ssize_t f, r, t, o, k = self._n_outputs, each = self._words_each
+        cdef const double* own
+        cdef double sum
+        for f in range(self.n_features):
+            _copy_column(X, first, self._feature[f], n, x)
+            bins_of(x, n, &self._rule[f], &self._cuts[0], &self._place[0], bins + f * ROWS_OF_BLOCK)
+        for r in range(n):
+            reach(&self._table[0, 0], &self._start[0], bins + r, ROWS_OF_BLOCK, self.n_features, self.n_words, left)
+            if k == 1:
+                sum = out[r]
+                for t in range(self._n_trees):
+                    sum += self._value[self._value_start[t] + leaf_left(left + t * each, each), 0]
+                out[r] = sum
+            else:
+                for t in range(self._n_trees):
+                    own = &self._value[self._value_start[t] + leaf_left(left + t * each, each), 0]
+                    for o in range(k):
+                        out[r * k + o] += own[o]
+
+
 cdef class StepFunctions:
     """Step functions of some features, ready to be summed over rows; safe to share between threads."""
     cdef readonly Py_ssize_t n_outputs
@@ -290,9 +340,14 @@ cdef class StepFunctions:
     cdef const double[:, ::1] _value
     cdef const int64_t[::1] _value_start
     cdef const double[::1] _intercept
+    cdef tuple _trees
 
-    def __init__(self, feature, bins, value, value_start, intercept):
-        """`bins` is a `BinIndex` of bins.py; `value` has a row per bin, then one for missing, function by function."""
+    def __init__(self, feature, bins, value, value_start, intercept, trees=()):
+        """`bins` is a `BinIndex` of bins.py; `value` has a row per bin, then one for missing, function by function.
+
+        `trees` are `TreeValues`, whose values are added after those of the functions.
+        """
+        self._trees = tuple(trees)
         self._feature = feature
         self._cuts, self._place, self._rule = bins
         self._value = value
@@ -316,7 +371,29 @@ cdef class StepFunctions:
         else:
             for b in prange(n_blocks, nogil=True, schedule="dynamic", chunksize=16, num_threads=n_threads):
                 self._score(table, b * step, min(step, m - b * step), scores)
+        for trees in self._trees:
+            self._add_trees(trees, table, m, scores, n_threads)
         return out
+
+    cdef _add_trees(self, TreeValues trees, table_t table, Py_ssize_t m, double* scores, int n_threads):
+        cdef Py_ssize_t step = ROWS_OF_BLOCK, n_blocks = (m + step - 1) // step, b, t, k = self.n_outputs
+        cdef cnp.npy_intp shape[2]
+        shape[0], shape[1] = n_threads, trees.n_features * step + 1
+        cdef cnp.ndarray bins = cnp.PyArray_EMPTY(2, shape, cnp.NPY_INT32, 0)
+        shape[1] = trees.n_words + 1
+        cdef cnp.ndarray left = cnp.PyArray_EMPTY(2, shape, cnp.NPY_UINT32, 0)
+        cdef int32_t* own_bins = <int32_t*> cnp.PyArray_DATA(bins)
+        cdef uint32_t* own_left = <uint32_t*> cnp.PyArray_DATA(left)
+        cdef Py_ssize_t n_bins = bins.shape[1], n_left = left.shape[1]
+        if n_threads == 1:
+            with nogil:
+                for b in range(n_blocks):
+                    trees.add(table, b * step, min(step, m - b * step), own_bins, own_left, scores + b * step * k)
+        else:
+            for b in prange(n_blocks, nogil=True, schedule="dynamic", chunksize=16, num_threads=n_threads):
+                t = threadid()
+                trees.add(table, b * step, min(step, m - b * step), own_bins + t * n_bins, own_left + t * n_left,
+                          scores + b * step * k)
 
     cdef void _score(self, table_t X, Py_ssize_t first, Py_ssize_t n, double* scores) noexcept nogil:
         """The scores of the rows first..first + n, at most ROWS_OF_BLOCK."""

@@ -41,6 +41,18 @@ static inline int lowest_bit(uint32_t word)
 #endif
 }
 
+static inline int highest_bit(uint64_t word)
+{
+#if defined(__GNUC__)
+    return 63 - __builtin_clzll(word);
+#else
+    int bit = 0;
+    while (word >>= 1)
+        bit++;
+    return bit;
+#endif
+}
+
 /* The number of the leaf that is left in a tree of several words. */
 static inline int leaf_left(const uint32_t *words, ptrdiff_t n)
 {

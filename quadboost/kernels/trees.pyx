@@ -5,8 +5,8 @@ allocates, the kernels fill; arguments are marked IN / OUT. Kernels trust what t
 """
 cimport numpy as cnp
 from cython.parallel cimport prange
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
-from libc.stdlib cimport calloc, free, malloc
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
 from quadboost.kernels.types cimport code_t
@@ -18,6 +18,10 @@ cdef extern from "trees.h":
         const uint32_t*, const int64_t*, const int32_t*, Py_ssize_t, Py_ssize_t, Py_ssize_t, uint32_t*
     ) noexcept nogil
     int leaf_left(const uint32_t*, Py_ssize_t) noexcept nogil
+    int highest_bit(uint64_t) noexcept nogil
+
+cdef enum:
+    FEW_ROWS = 256  # up to which a leaf is split by its rows, without a histogram of all bins
 
 
 # ---------------------------------------------------------------------------------------------
@@ -34,9 +38,22 @@ cdef struct split_t:
 cdef struct leaf_t:
     Py_ssize_t first, last           # its rows in the order
     Py_ssize_t node
-    Py_ssize_t histogram             # number of its histogram
+    Py_ssize_t histogram             # number of its histogram; -1: it has few rows, and needs none
     int32_t n_columns                # different columns on the way to it
     split_t best
+
+
+cdef struct room_t:                  # where one tree grows
+    int32_t* rows                    # by leaf
+    leaf_t* leaves
+    uint8_t* on_way                  # (leaves, d) columns on the way to each leaf
+    int64_t* histograms              # of leaves with many rows: mass and targets in each bin of all columns
+    Py_ssize_t n_histograms
+    int64_t* sums                    # three times those of a bin
+    int64_t* bins                    # of one column, zero
+    uint64_t* bits                   # one for each of these
+    int32_t* used                    # their numbers
+    int32_t* scratch                 # as many as rows
 
 
 cdef struct growth_t:                # what one tree is grown from
@@ -53,8 +70,14 @@ cdef struct growth_t:                # what one tree is grown from
     int32_t most_columns             # different ones on the way to a leaf
 
 
+cdef inline int64_t _code(growth_t of, Py_ssize_t place) noexcept nogil:
+    if of.size == 1:
+        return (<const uint8_t*> of.codes)[place]
+    return (<const uint16_t*> of.codes)[place] if of.size == 2 else (<const uint32_t*> of.codes)[place]
+
+
 cdef void _add_rows(
-    const code_t* codes, growth_t of, const int32_t* rows, Py_ssize_t n, int64_t* histogram
+    const code_t* codes, growth_t of, const int32_t* rows, Py_ssize_t n, int64_t* histogram, int64_t sign
 ) noexcept nogil:
     cdef Py_ssize_t i, f, k, n_targets = of.n_targets, width = of.n_targets + 1
     cdef const code_t* own
@@ -62,10 +85,10 @@ cdef void _add_rows(
     cdef int64_t* cell
     cdef int64_t mass, value
     for i in range(n):
-        own, mass = codes + rows[i] * of.d, of.mass[rows[i]]
+        own, mass = codes + rows[i] * of.d, sign * of.mass[rows[i]]
         target = of.target + rows[i] * n_targets
         if n_targets == 1:
-            value = target[0]
+            value = sign * target[0]
             for f in range(of.d):
                 cell = histogram + 2 * (of.bin_start[f] + own[f])
                 cell[0] += mass
@@ -75,17 +98,17 @@ cdef void _add_rows(
                 cell = histogram + width * (of.bin_start[f] + own[f])
                 cell[0] += mass
                 for k in range(n_targets):
-                    cell[k + 1] += target[k]
+                    cell[k + 1] += sign * target[k]
 
 
-cdef void _make_histogram(growth_t of, const int32_t* rows, Py_ssize_t n, int64_t* histogram) noexcept nogil:
-    memset(histogram, 0, of.n_bins * (of.n_targets + 1) * sizeof(int64_t))
+cdef void _count(growth_t of, const int32_t* rows, Py_ssize_t n, int64_t* histogram, int64_t sign) noexcept nogil:
+    """Add rows to a histogram, or take them away."""
     if of.size == 1:
-        _add_rows(<const uint8_t*> of.codes, of, rows, n, histogram)
+        _add_rows(<const uint8_t*> of.codes, of, rows, n, histogram, sign)
     elif of.size == 2:
-        _add_rows(<const uint16_t*> of.codes, of, rows, n, histogram)
+        _add_rows(<const uint16_t*> of.codes, of, rows, n, histogram, sign)
     else:
-        _add_rows(<const uint32_t*> of.codes, of, rows, n, histogram)
+        _add_rows(<const uint32_t*> of.codes, of, rows, n, histogram, sign)
 
 
 cdef inline double _quality(const int64_t* sums, Py_ssize_t n_targets) noexcept nogil:
@@ -113,55 +136,107 @@ cdef void _try(
 
 
 cdef void _best_of_column(
-    growth_t of, const int64_t* bins, Py_ssize_t n, Py_ssize_t f, const int64_t* all, int64_t* right, int64_t* left,
-    double before, split_t* best,
+    growth_t of, const int64_t* bins, Py_ssize_t n, const int32_t* used, Py_ssize_t n_used, Py_ssize_t f,
+    const int64_t* all, int64_t* right, int64_t* left, double before, split_t* best,
 ) noexcept nogil:
-    """The best split by column f, of n bins of which the last is for missing values; what beats `best` replaces it."""
-    cdef Py_ssize_t b, k, width = of.n_targets + 1
-    cdef int side
+    """The best split by column f, of n bins of which the last is for missing values; what beats `best` replaces it.
+
+    `used` are the bins with rows, but for the last, in descending order.
+    """
+    cdef Py_ssize_t i, b, k, width = of.n_targets + 1
     cdef const int64_t* missing = bins + (n - 1) * width
-    cdef int n_sides = 2 if missing[0] > 0 else 1
+    cdef int side, n_sides = 2 if missing[0] > 0 else 1
     for side in range(n_sides):
-        if of.is_level[f]:
-            for b in range(1, n - 1):
-                if bins[b * width] > 0:
+        for k in range(width):
+            right[k] = missing[k] if side else 0
+        for i in range(n_used):
+            b = used[i]
+            if of.is_level[f]:
+                if b > 0:
                     for k in range(width):
                         right[k] = bins[b * width + k] + (missing[k] if side else 0)
                     _try(of, all, right, left, before, f, <int32_t> b, side, best)
-        else:
-            for k in range(width):
-                right[k] = missing[k] if side else 0
-            for b in range(n - 2, 0, -1):
-                if bins[b * width] > 0:  # else the same rows as before
-                    for k in range(width):
-                        right[k] += bins[b * width + k]
-                    _try(of, all, right, left, before, f, <int32_t> (b - 1), side, best)
+            elif b > 0:
+                for k in range(width):
+                    right[k] += bins[b * width + k]
+                _try(of, all, right, left, before, f, <int32_t> (b - 1), side, best)
 
 
-cdef void _find_split(
-    growth_t of, const int64_t* histogram, const uint8_t* on_way, leaf_t* leaf, int64_t* sums
+cdef Py_ssize_t _used_bins(const int64_t* bins, Py_ssize_t n, Py_ssize_t width, int32_t* used) noexcept nogil:
+    """Bins with rows, but for the last, in descending order; returns how many."""
+    cdef Py_ssize_t b, n_used = 0
+    for b in range(n - 2, -1, -1):
+        used[n_used] = <int32_t> b  # without a branch: overwritten if it has none
+        n_used += bins[b * width] > 0
+    return n_used
+
+
+cdef Py_ssize_t _few_bins(
+    growth_t of, const int32_t* rows, Py_ssize_t n_rows, Py_ssize_t f, Py_ssize_t n, int64_t* bins, uint64_t* bits,
+    int32_t* used,
 ) noexcept nogil:
-    """The best split of a leaf; `on_way` has the columns on the way to it, `sums` room for three times all sums."""
-    cdef Py_ssize_t f, b, k, width = of.n_targets + 1
+    """Sums of a few rows in the bins of one column, and which those are, as `_used_bins`; `bins` and `bits` are zero."""
+    cdef Py_ssize_t i, k, width = of.n_targets + 1, word, n_used = 0
+    cdef int64_t code
+    cdef uint64_t left
+    for i in range(n_rows):
+        code = _code(of, rows[i] * of.d + f)
+        bits[code >> 6] |= <uint64_t> 1 << (code & 63)
+        bins[code * width] += of.mass[rows[i]]
+        for k in range(of.n_targets):
+            bins[code * width + k + 1] += of.target[rows[i] * of.n_targets + k]
+    for word in range((n - 1) >> 6, -1, -1):
+        left = bits[word]
+        bits[word] = 0
+        while left:
+            code = (word << 6) + highest_bit(left)
+            left &= ~(<uint64_t> 1 << (code & 63))
+            if code < n - 1:
+                used[n_used] = <int32_t> code
+                n_used += 1
+    return n_used
+
+
+cdef void _forget(const int32_t* used, Py_ssize_t n_used, Py_ssize_t n, Py_ssize_t width, int64_t* bins) noexcept nogil:
+    """Make the bins zero again."""
+    cdef Py_ssize_t i
+    for i in range(n_used):
+        memset(bins + used[i] * width, 0, width * sizeof(int64_t))
+    memset(bins + (n - 1) * width, 0, width * sizeof(int64_t))
+
+
+cdef void _find_split(growth_t of, room_t room, const uint8_t* on_way, leaf_t* leaf) noexcept nogil:
+    """The best split of a leaf; `on_way` has the columns on the way to it."""
+    cdef Py_ssize_t i, f, k, n, n_used, width = of.n_targets + 1
+    cdef const int32_t* rows = room.rows + leaf.first
+    cdef int64_t* all = room.sums
+    cdef int64_t* own
     cdef double before
     leaf.best.gain = 0
-    for k in range(width):
-        sums[k] = 0
-    for b in range(of.bin_start[0], of.bin_start[1]):  # the bins of any column have all rows
-        for k in range(width):
-            sums[k] += histogram[b * width + k]
-    if sums[0] < 2 * of.least_mass:
+    memset(all, 0, width * sizeof(int64_t))
+    for i in range(leaf.last - leaf.first):
+        all[0] += of.mass[rows[i]]
+        for k in range(of.n_targets):
+            all[k + 1] += of.target[rows[i] * of.n_targets + k]
+    if all[0] < 2 * of.least_mass:
         return
-    before = _quality(sums, of.n_targets)
-    leaf.best.gain = 1e-12 * before if before > 0 else 0  # less is rounding
-    k = 0
+    before = _quality(all, of.n_targets)
+    leaf.best.gain = 1e-12 * before  # less is rounding
+    leaf.best.column = -1
     for f in range(of.d):
-        if of.bin_start[f + 1] - of.bin_start[f] > 2 and _may_split(of, on_way, leaf.n_columns, f):
-            _best_of_column(
-                of, histogram + of.bin_start[f] * width, of.bin_start[f + 1] - of.bin_start[f], f, sums, sums + width,
-                sums + 2 * width, before, &leaf.best)
-            k = 1
-    if k == 0:
+        n = of.bin_start[f + 1] - of.bin_start[f]
+        if n <= 2 or not _may_split(of, on_way, leaf.n_columns, f):
+            continue
+        if leaf.histogram < 0:
+            own = room.bins
+            n_used = _few_bins(of, rows, leaf.last - leaf.first, f, n, own, room.bits, room.used)
+        else:
+            own = room.histograms + (leaf.histogram * of.n_bins + of.bin_start[f]) * width
+            n_used = _used_bins(own, n, width, room.used)
+        _best_of_column(of, own, n, room.used, n_used, f, all, all + width, all + 2 * width, before, &leaf.best)
+        if leaf.histogram < 0:
+            _forget(room.used, n_used, n, width, own)
+    if leaf.best.column < 0:
         leaf.best.gain = 0
 
 
@@ -183,12 +258,6 @@ cdef bint _may_split(growth_t of, const uint8_t* on_way, int32_t n_on_way, Py_ss
         if together:
             return True
     return False
-
-
-cdef inline int64_t _code(growth_t of, Py_ssize_t place) noexcept nogil:
-    if of.size == 1:
-        return (<const uint8_t*> of.codes)[place]
-    return (<const uint16_t*> of.codes)[place] if of.size == 2 else (<const uint32_t*> of.codes)[place]
 
 
 cdef inline bint _goes_right(growth_t of, split_t split, int64_t code) noexcept nogil:
@@ -229,82 +298,105 @@ def grow(
 ):
     """Grow one tree; returns the number of its nodes, numbered as they were made."""
     cdef growth_t of
-    cdef Py_ssize_t n_nodes = 1, n_leaves = 1, i, best, width = target.shape[1] + 1, n_left
-    cdef leaf_t* leaves = <leaf_t*> calloc(max_leaves, sizeof(leaf_t))
-    cdef uint8_t* on_way = <uint8_t*> calloc(max_leaves * codes.shape[1], 1)
-    cdef int64_t* histograms = <int64_t*> malloc(max_leaves * bin_start[codes.shape[1]] * width * sizeof(int64_t))
-    cdef int64_t* sums = <int64_t*> malloc(3 * width * sizeof(int64_t))
-    cdef int32_t* scratch = <int32_t*> malloc(max(1, rows.shape[0]) * sizeof(int32_t))
+    cdef room_t room
+    cdef Py_ssize_t n_nodes = 1, n_leaves = 1, i, best, f, n_most = 0, width = target.shape[1] + 1
+    cdef Py_ssize_t n_histograms = max(1, min(max_leaves, rows.shape[0] // FEW_ROWS + 1))
     of.codes, of.size, of.d = cnp.PyArray_DATA(codes), cnp.PyArray_ITEMSIZE(codes), codes.shape[1]
     of.n_bins, of.n_targets, of.bin_start = bin_start[of.d], target.shape[1], &bin_start[0]
     of.is_level, of.mass, of.target = &is_level[0], &mass[0], &target[0, 0]
     of.group, of.n_groups = &group[0, 0], group.shape[0]
     of.least_mass, of.most_columns = least_mass, most_columns
+    for f in range(of.d):
+        n_most = max(n_most, bin_start[f + 1] - bin_start[f])
+    room.rows = &rows[0]
+    room.leaves = <leaf_t*> calloc(max_leaves, sizeof(leaf_t))
+    room.on_way = <uint8_t*> calloc(max_leaves * of.d, 1)
+    room.histograms = <int64_t*> calloc(n_histograms * of.n_bins * width, sizeof(int64_t))
+    room.sums = <int64_t*> calloc(3 * width, sizeof(int64_t))
+    room.bins = <int64_t*> calloc(n_most * width, sizeof(int64_t))
+    room.bits = <uint64_t*> calloc(n_most // 64 + 1, sizeof(uint64_t))
+    room.used = <int32_t*> calloc(n_most + 1, sizeof(int32_t))
+    room.scratch = <int32_t*> calloc(rows.shape[0] + 1, sizeof(int32_t))
+    room.n_histograms = 0
     try:
-        if leaves == NULL or on_way == NULL or histograms == NULL or sums == NULL or scratch == NULL:
+        if (room.leaves == NULL or room.on_way == NULL or room.histograms == NULL or room.sums == NULL
+                or room.bins == NULL or room.bits == NULL or room.used == NULL or room.scratch == NULL):
             raise MemoryError
         with nogil:
             column[0], missing_right[0] = -1, 0
-            leaves[0].last = rows.shape[0]
-            _make_histogram(of, &rows[0], rows.shape[0], histograms)
-            _find_split(of, histograms, on_way, &leaves[0], sums)
+            room.leaves[0].last, room.leaves[0].histogram = rows.shape[0], -1
+            if rows.shape[0] > FEW_ROWS:
+                room.leaves[0].histogram = 0
+                room.n_histograms = 1
+                _count(of, room.rows, rows.shape[0], room.histograms, 1)
+            _find_split(of, room, room.on_way, &room.leaves[0])
             while n_leaves < max_leaves:
                 best = 0
                 for i in range(1, n_leaves):
-                    if leaves[i].best.gain > leaves[best].best.gain:  # strictly: of equal leaves the first
+                    if room.leaves[i].best.gain > room.leaves[best].best.gain:  # strictly: of equal leaves the first
                         best = i
-                if not leaves[best].best.gain > 0:
+                if not room.leaves[best].best.gain > 0:
                     break
-                _split(of, leaves, best, n_leaves, &rows[0], scratch, histograms, on_way, sums)
-                i = leaves[best].node
-                column[i], bin[i] = <int32_t> leaves[n_leaves].best.column, leaves[n_leaves].best.bin
-                missing_right[i] = leaves[n_leaves].best.missing_right
+                _split(of, &room, best, n_leaves)
+                i = room.leaves[best].node
+                column[i], bin[i] = <int32_t> room.leaves[n_leaves].best.column, room.leaves[n_leaves].best.bin
+                missing_right[i] = room.leaves[n_leaves].best.missing_right
                 child[i, 0], child[i, 1] = <int32_t> n_nodes, <int32_t> (n_nodes + 1)
-                leaves[best].node, leaves[n_leaves].node = n_nodes, n_nodes + 1
+                room.leaves[best].node, room.leaves[n_leaves].node = n_nodes, n_nodes + 1
                 column[n_nodes] = column[n_nodes + 1] = -1
                 n_nodes += 2
-                _find_split(of, histograms + leaves[best].histogram * of.n_bins * width, on_way + best * of.d,
-                            &leaves[best], sums)
-                _find_split(of, histograms + leaves[n_leaves].histogram * of.n_bins * width, on_way + n_leaves * of.d,
-                            &leaves[n_leaves], sums)
+                _find_split(of, room, room.on_way + best * of.d, &room.leaves[best])
+                _find_split(of, room, room.on_way + n_leaves * of.d, &room.leaves[n_leaves])
                 n_leaves += 1
     finally:
-        free(leaves)
-        free(on_way)
-        free(histograms)
-        free(sums)
-        free(scratch)
+        free(room.leaves)
+        free(room.on_way)
+        free(room.histograms)
+        free(room.sums)
+        free(room.bins)
+        free(room.bits)
+        free(room.used)
+        free(room.scratch)
     return n_nodes
 
 
-cdef void _split(
-    growth_t of, leaf_t* leaves, Py_ssize_t here, Py_ssize_t new, int32_t* rows, int32_t* scratch, int64_t* histograms,
-    uint8_t* on_way, int64_t* sums,
-) noexcept nogil:
-    """Split leaf `here` by its best split: it keeps the left rows, leaf `new` gets the others, and the split."""
-    cdef Py_ssize_t first = leaves[here].first, last = leaves[here].last, i, n = of.n_bins * (of.n_targets + 1)
-    cdef split_t split = leaves[here].best
-    cdef Py_ssize_t middle = first + _divide(of, split, rows + first, last - first, scratch)
+cdef void _split(growth_t of, room_t* room, Py_ssize_t here, Py_ssize_t new) noexcept nogil:
+    """Split leaf `here` by its best split: it keeps the left rows, leaf `new` gets the others, and the split.
+
+    The histogram of a leaf of many rows goes to the larger side, less the rows of the other; that one has its own, if
+    it has many rows too.
+    """
+    cdef Py_ssize_t first = room.leaves[here].first, last = room.leaves[here].last, i
+    cdef Py_ssize_t n = of.n_bins * (of.n_targets + 1), large = here, small = new
+    cdef split_t split = room.leaves[here].best
+    cdef Py_ssize_t middle = first + _divide(of, split, room.rows + first, last - first, room.scratch)
+    cdef Py_ssize_t histogram = room.leaves[here].histogram
     cdef int64_t* all
-    cdef int64_t* few
-    leaves[new].first, leaves[new].last, leaves[here].last = middle, last, middle
-    leaves[new].best = split
-    # The histogram of the smaller side is made from its rows, the other is what is left.
-    all, few = histograms + leaves[here].histogram * n, histograms + new * n
-    leaves[new].histogram = new
+    cdef int64_t* own
+    room.leaves[new].first, room.leaves[new].last, room.leaves[here].last = middle, last, middle
+    room.leaves[new].best = split
     if middle - first < last - middle:
-        _make_histogram(of, rows + first, middle - first, few)
-        leaves[new].histogram, leaves[here].histogram = leaves[here].histogram, new
-    else:
-        _make_histogram(of, rows + middle, last - middle, few)
-    for i in range(n):
-        all[i] -= few[i]
-    memcpy(on_way + new * of.d, on_way + here * of.d, of.d)
-    leaves[new].n_columns = leaves[here].n_columns
-    if not on_way[here * of.d + split.column]:
-        leaves[new].n_columns += 1
-        leaves[here].n_columns += 1
-        on_way[here * of.d + split.column] = on_way[new * of.d + split.column] = 1
+        large, small = new, here
+    room.leaves[small].histogram = -1
+    room.leaves[large].histogram = histogram if room.leaves[large].last - room.leaves[large].first > FEW_ROWS else -1
+    if room.leaves[large].histogram >= 0:
+        all = room.histograms + histogram * n
+        first, last = room.leaves[small].first, room.leaves[small].last
+        if last - first > FEW_ROWS:
+            own = room.histograms + room.n_histograms * n
+            room.leaves[small].histogram = room.n_histograms
+            room.n_histograms += 1
+            _count(of, room.rows + first, last - first, own, 1)
+            for i in range(n):
+                all[i] -= own[i]
+        else:
+            _count(of, room.rows + first, last - first, all, -1)
+    memcpy(room.on_way + new * of.d, room.on_way + here * of.d, of.d)
+    room.leaves[new].n_columns = room.leaves[here].n_columns
+    if not room.on_way[here * of.d + split.column]:
+        room.leaves[new].n_columns += 1
+        room.leaves[here].n_columns += 1
+        room.on_way[here * of.d + split.column] = room.on_way[new * of.d + split.column] = 1
 
 
 def leaves_of_grown(
@@ -332,6 +424,119 @@ def leaves_of_grown(
                 code = _code(of, r * d + split.column)
                 node = child[node, 1 if _goes_right(of, split, code) else 0]
             out[r] = node
+
+
+# ---------------------------------------------------------------------------------------------
+# Trees in preorder
+# ---------------------------------------------------------------------------------------------
+
+def find_right(
+    const int64_t[::1] start,        # IN  (n_trees + 1) where the nodes of each tree begin, from 0 on
+    const int32_t[::1] feature,      # IN  (n) negative for a leaf
+    int32_t[::1] end,                # OUT (n) one past the last node at or below each
+    int32_t[::1] right,              # OUT (n) the node to the right; -1 for a leaf
+):
+    """Returns the first tree, from the last on, that is not one in preorder; -1 if all are."""
+    cdef Py_ssize_t t, i, last
+    for t in range(start.shape[0] - 2, -1, -1):
+        last = start[t + 1]
+        if last <= start[t]:
+            return t
+        for i in range(last - 1, start[t] - 1, -1):
+            if feature[i] < 0:
+                end[i], right[i] = <int32_t> (i + 1), -1
+            elif i + 1 >= last or end[i + 1] >= last:
+                return t
+            else:
+                right[i] = end[i + 1]
+                end[i] = end[right[i]]
+        if end[start[t]] != last:
+            return t
+    return -1
+
+
+def leaf_values(
+    const int64_t[::1] start,        # IN  (n_trees + 1)
+    const int32_t[::1] right,        # IN  (n) -1 for a leaf
+    const double[:, ::1] weight,     # IN  (n, n_outputs)
+    double[:, ::1] along,            # IN/OUT the weights; then summed from the root on
+    double[:, ::1] out,              # OUT (n, n_outputs) what a tree is worth in each leaf; zeroed by the caller
+):
+    cdef Py_ssize_t t, i, k
+    cdef double everywhere
+    for t in range(start.shape[0] - 1):
+        for i in range(start[t], start[t + 1]):
+            if right[i] >= 0:
+                for k in range(weight.shape[1]):
+                    along[i + 1, k] += along[i, k]
+                    along[right[i], k] += along[i, k]
+        for k in range(weight.shape[1]):
+            everywhere = 0
+            for i in range(start[t], start[t + 1]):
+                everywhere += weight[i, k]
+            for i in range(start[t], start[t + 1]):
+                if right[i] < 0:
+                    out[i, k] = 2 * along[i, k] - everywhere
+
+
+cdef inline void _clear(uint32_t* words, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+    cdef Py_ssize_t leaf
+    for leaf in range(first, last):
+        words[leaf // 32] &= ~(<uint32_t> 1 << (leaf % 32))
+
+
+cdef inline void _join(uint32_t* words, const uint32_t* others, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t w
+    for w in range(n):
+        words[w] &= others[w]
+
+
+def fill_reach(
+    const int64_t[::1] node_slot,    # IN  (n) the feature of each inner node, as numbered in the table; ascending
+    const int64_t[::1] cut,          # IN  (n) bins above it go right; of levels: this bin; ascending for each feature
+    const uint8_t[::1] is_level, const uint8_t[::1] missing_right,   # IN  (n)
+    const int64_t[::1] word,         # IN  (n) where the words of its tree begin
+    const int64_t[::1] first,        # IN  (n) its leaves: the first, ...
+    const int64_t[::1] middle,       # IN  (n) ... the first to the right, ...
+    const int64_t[::1] last,         # IN  (n) ... and one past the last
+    const int64_t[::1] start,        # IN  (slots + 1) where the bins of each feature begin
+    uint32_t[:, ::1] table,          # IN/OUT all bits set; then those of leaves out of reach are not
+    uint32_t[::1] left,              # scratch (words of all trees)
+):
+    """One way through the bins of each feature up, and one down: each node is looked at once, not once for every bin."""
+    cdef Py_ssize_t n = node_slot.shape[0], n_words = table.shape[1], i = 0, j, end, b, missing
+    with nogil:
+        while i < n:
+            end = i
+            missing = start[node_slot[i] + 1] - 1
+            while end < n and node_slot[end] == node_slot[i]:
+                if missing_right[end]:
+                    _clear(&table[missing, word[end]], first[end], middle[end])
+                else:
+                    _clear(&table[missing, word[end]], middle[end], last[end])
+                end += 1
+            memset(&left[0], 0xff, n_words * sizeof(uint32_t))  # what is within reach above the cuts up to here
+            j = i
+            for b in range(start[node_slot[i]], missing):
+                _join(&table[b, 0], &left[0], n_words)
+                while j < end and start[node_slot[i]] + cut[j] == b:
+                    if is_level[j]:
+                        _clear(&table[b, word[j]], first[j], middle[j])
+                        _clear(&left[word[j]], middle[j], last[j])
+                    else:
+                        _clear(&left[word[j]], first[j], middle[j])
+                    j += 1
+            memset(&left[0], 0xff, n_words * sizeof(uint32_t))  # and below those from here on
+            j = end - 1
+            for b in range(missing - 1, start[node_slot[i]] - 1, -1):
+                if is_level[i]:
+                    _join(&table[b, 0], &left[0], n_words)
+                while j >= i and start[node_slot[i]] + cut[j] == b:
+                    _clear(&left[word[j]], middle[j], last[j])
+                    j -= 1
+                if not is_level[i]:
+                    _join(&table[b, 0], &left[0], n_words)
+            i = end
 
 
 # ---------------------------------------------------------------------------------------------

@@ -10,18 +10,22 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..common.threads import resolve_threads
 from ..data.schema import TEXT, FrameSchema, kind_of, to_matrix
-from ..kernels.bins import StepFunctions
+from ..kernels.bins import StepFunctions, TreeValues
 from ..voters.bins import bin_index, starts
-from ..voters.checking import bins_of_shapes, check_bins, check_voters
+from ..voters.checking import bins_of_shapes, check_bins, check_trees, check_voters
 from ..voters.columns import MISSING, Intervals
+from ..voters.trees import Reach, Trees
 from .explained import Explained
 from .links import LINKS, check_link, default_link
+
+if TYPE_CHECKING:
+    from .rules import Rules
 
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 LARGEST = sys.float_info.max  # no numpy number: comparing that with a very large int overflows
@@ -101,6 +105,11 @@ class Ensemble(Explained):
     bin_error : float64 array, (n_bins,) or (n_bins, n_outputs)
         Standard error of the value in each of these bins, by the jackknife over folds. Empty where it is not known: it
         takes cross-validation.
+    trees : Trees
+        Of which every node but the root is a voter, +1 for the rows in it and -1 for the others: a rule.
+    node_weight : float64 array of shape (n_nodes,), or (n_nodes, n_outputs)
+    node_mass : float64 array of shape (n_nodes,)
+        Weight of the training rows in each node. Empty where it is not known.
     info : dict
         Parameters, training size and time, figures; whatever JSON can hold.
     schema : FrameSchema
@@ -124,6 +133,9 @@ class Ensemble(Explained):
         slope: float | np.ndarray = 1.0,
         bin_mass: np.ndarray | None = None,
         bin_error: np.ndarray | None = None,
+        trees: Trees | None = None,
+        node_weight: np.ndarray | None = None,
+        node_mass: np.ndarray | None = None,
         info: Mapping[str, Any] | None = None,
     ) -> None:
         self.feature = np.array(feature, dtype=np.int32, order="C")
@@ -138,6 +150,9 @@ class Ensemble(Explained):
         self.bin_mass = np.empty(0) if bin_mass is None else np.array(bin_mass, dtype=np.float64, order="C")
         no_errors = self.weight[:0]
         self.bin_error = np.array(no_errors if bin_error is None else bin_error, dtype=np.float64, order="C")
+        self.trees = Trees.none() if trees is None else trees.copy()
+        self.node_weight = np.array(no_errors if node_weight is None else node_weight, dtype=np.float64, order="C")
+        self.node_mass = np.empty(0) if node_mass is None else np.array(node_mass, dtype=np.float64, order="C")
         self.info = copy.deepcopy(dict(info or {}))
         self._check(int(n_features), feature_names, categories or {})
         self.schema = FrameSchema(
@@ -149,7 +164,7 @@ class Ensemble(Explained):
 
     def _lock(self) -> None:
         """What is derived from the voters is made once: they must not change."""
-        for value in vars(self).values():
+        for value in (*vars(self).values(), *self.trees.arrays().values()):
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
 
@@ -165,6 +180,7 @@ class Ensemble(Explained):
         """
         names = ["feature", "threshold", "weight", "intercept", "kind"]
         names += ["n_features", "classes", "feature_names", "categories", "loss", "link", "slope", "info"]
+        names += ["trees", "node_weight"] + ([] if "trees" in changes else ["node_mass"])
         if not changes.keys() & {"feature", "threshold", "kind", "categories"}:
             names += ["bin_mass", "bin_error"]
         if "weight" in changes:
@@ -180,6 +196,9 @@ class Ensemble(Explained):
                 "bin, and one error for each output"
             )
         check_bins(self.bin_mass, self.bin_error, self.feature, self.kind, categories)
+        if self.node_weight.shape[1:] != self.weight.shape[1:]:
+            raise ValueError(f"node_weight has the shape {self.node_weight.shape}, and weight {self.weight.shape}")
+        check_trees(self.trees, self.node_weight, self.node_mass, n_features, categories)
         if intercept.shape != (self.n_outputs,):
             raise ValueError(f"the intercept has shape {intercept.shape}; there are {self.n_outputs} outputs")
         if self.classes is not None:
@@ -225,6 +244,25 @@ class Ensemble(Explained):
         return 1 if self.weight.ndim == 1 else self.weight.shape[1]
 
     @property
+    def n_rules(self) -> int:
+        """Nodes of trees that have a weight."""
+        return int(np.count_nonzero(self._node_weights.any(axis=1)))
+
+    @property
+    def _node_weights(self) -> np.ndarray:
+        return self.node_weight.reshape(self.trees.n_nodes, self.n_outputs)
+
+    def rules(self) -> Rules:
+        """The nodes of trees that have a weight, as conditions on features; the most important first."""
+        from .rules import rules_of
+
+        return rules_of(self)
+
+    def leaf_values(self) -> np.ndarray:
+        """What each tree adds to the scores in each of its leaves, shape (n_nodes, n_outputs); zero at other nodes."""
+        return self.trees.leaf_values(self._node_weights)
+
+    @property
     def feature_importances(self) -> np.ndarray | None:
         """Those that the fit left in `info`; None if there are none, or what stands there cannot be any."""
         known: Any = self.info.get("feature_importances")
@@ -236,7 +274,8 @@ class Ensemble(Explained):
 
     def __repr__(self) -> str:
         what = "regression" if self.classes is None else f"{len(self.classes)} classes"
-        return f"<Ensemble: {len(self.feature)} voters on {self.n_features} features, {what}>"
+        rules = f" and {self.n_rules} rules" if self.trees else ""
+        return f"<Ensemble: {len(self.feature)} voters{rules} on {self.n_features} features, {what}>"
 
     def decision_function(self, X: Any, *, n_jobs: int | None = None) -> np.ndarray:
         """The score of every row: shape (m,) for one output, else (m, n_outputs). A 1-d array is one row."""
@@ -314,7 +353,9 @@ class Ensemble(Explained):
         write_model(path, ModelRecord.of(self))
 
     def _sum(self, steps: StepFunctions, X: np.ndarray, n_jobs: int | None) -> np.ndarray:
-        n_threads = 1 if len(X) * steps.n_features < CELLS_FOR_THREADS else resolve_threads(n_jobs)
+        n_threads = (
+            1 if len(X) * (steps.n_features + self.trees.n_trees) < CELLS_FOR_THREADS else resolve_threads(n_jobs)
+        )
         scores = steps.score(X if X.flags.aligned else X.copy(), n_threads)
         return scores[:, 0] if self.weight.ndim == 1 else scores
 
@@ -358,6 +399,8 @@ class Ensemble(Explained):
         """
         if not self.categories:
             return self._steps
+        if self.trees:
+            return None
         if any(kind_of(level_of) == TEXT for level_of in self.schema.level_of.values() if level_of):
             return None
         shapes, n_cells = [], 0
@@ -390,7 +433,29 @@ class Ensemble(Explained):
             np.vstack([*values, np.zeros((1, self.n_outputs))]),  # never empty, for the kernel
             starts([len(own) for own in values]),
             np.atleast_1d(np.asarray(self.intercept, dtype=np.float64)),
+            self._tree_values(),
         )
+
+    def _tree_values(self) -> list[TreeValues]:
+        """The trees, some at a time, with what their leaves are worth."""
+        values, found, first = self.leaf_values(), [], 0
+        asks_level = np.isin(self.trees.feature, list(self.categories)).astype(np.uint8)
+        for part in self.trees.parts():
+            inner = np.flatnonzero(~part.is_leaf)
+            feature, threshold = part.feature[inner], part.threshold[inner]
+            cuts, cut = [], np.zeros(len(inner), dtype=np.int64)
+            is_level = asks_level[first + inner]
+            for f in np.unique(feature).tolist():
+                own = np.flatnonzero(feature == f)
+                distinct = np.unique(threshold[own])
+                cuts.append(around_levels(distinct)[0] if f in self.categories else distinct)
+                wanted = threshold[own] - 0.5 if f in self.categories else threshold[own]
+                cut[own] = np.searchsorted(cuts[-1], wanted) + (f in self.categories)
+            reach = Reach.of(part, np.array([len(own) + 2 for own in cuts], dtype=np.int64), cut, is_level)
+            at_leaves = values[first : first + part.n_nodes][part.is_leaf]
+            found.append(TreeValues(reach, bin_index(cuts), at_leaves, starts(part.n_leaves)))
+            first += part.n_nodes
+        return found
 
     @cached_property
     def _shapes(self) -> list[tuple[int, np.ndarray, np.ndarray]]:

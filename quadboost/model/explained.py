@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from ..explain.importance import Importance
-    from ..explain.terms import Explanation
+from typing import Any
 
 
 class Explained:
@@ -15,8 +11,8 @@ class Explained:
     def _explained(self) -> Any:
         raise NotImplementedError
 
-    def explain(self, X: Any, *, background: Any = None, scale: str = "score") -> Explanation:
-        """What each term contributes to the score of each row.
+    def explain(self, X: Any, *, background: Any = None, scale: str = "score") -> Any:
+        """What each term contributes to the score of each row: an `Explanation`.
 
         Parameters
         ----------
@@ -24,14 +20,14 @@ class Explained:
         background : table, optional
             The rows that contributions are compared with. By default the training rows, which the model has counted.
         scale : {"score", "prediction"}
-            "prediction": contributions to the probability (of two classes, of the second), or to the target. They add up to
-            it, but depend on the way from the base to the score: the straight line, where all terms grow together.
+            "prediction": contributions to the probability (of two classes, of the second), or to the target. They add
+            up to it, but depend on the way from the base to the score: the straight line, all terms growing together.
         """
         from ..explain.terms import explain
 
         return explain(self._explained(), X, background=background, scale=scale, owner=type(self).__name__)
 
-    def importances(self, kind: str = "mean_abs", X: Any = None) -> list[Importance]:
+    def importances(self, kind: str = "mean_abs", X: Any = None, by: str = "term") -> list[Any]:
         """How much each term moves the scores, the largest first.
 
         Parameters
@@ -40,10 +36,12 @@ class Explained:
             Mean of the absolute contribution, its standard deviation, or the largest less the smallest value.
         X : table, optional
             On these rows. By default on the training rows, which the model has counted.
+        by : {"term", "feature"}
+            "feature": what rules add is split between their features; then X is needed.
         """
         from ..explain.importance import importances
 
-        return importances(self._explained(), kind, X)
+        return importances(self._explained(), kind, X, by)
 
     def plot_shape(self, feature: int | str, *, output: int | None = None, ax: Any = None) -> Any:
         """Draw what a feature adds to the score, with its band and counts where they are known. Needs matplotlib."""
@@ -56,6 +54,18 @@ class Explained:
         from ..explain.plots import plot_importances
 
         return plot_importances(self._explained(), kind, X, n=n, ax=ax)
+
+    def plot_rules(self, *, output: int | None = None, n: int = 15, ax: Any = None) -> Any:
+        """Draw the n most important rules. Needs matplotlib."""
+        from ..explain.plots import plot_rules
+
+        return plot_rules(self._explained(), output=output, n=n, ax=ax)
+
+    def plot_pair(self, first: int | str, second: int | str, *, output: int | None = None, ax: Any = None) -> Any:
+        """Draw what the rules about just two features add to the score, as a heat map. Needs matplotlib."""
+        from ..explain.plots import plot_pair
+
+        return plot_pair(self._explained(), first, second, output=output, ax=ax)
 
     def plot_calibration(self, X: Any, y: Any, *, n_bins: int = 10, ax: Any = None) -> Any:
         """Draw how often the second of two classes is found among rows with like probabilities. Needs matplotlib."""

@@ -32,10 +32,10 @@ _MAGIC = b"QuadBoost model\n"
 _USERBLOCK = 512
 # Magic, format, bytes after the userblock, SHA-256 of all but these 32 bytes, version of quadboost: so in
 # every format. Then sizes, of 8 bytes each: the numbers of voters, of outputs and of bytes of metadata, and in format 2
-# of bins with a mass and of bins with an error.
+# of bins with a mass and with an error, of trees, of nodes and of nodes with a mass.
 _HEAD = struct.Struct("<16sQQ32s32s")
 _DIGEST = slice(32, 64)
-_N_SIZES = {1: 3, 2: 5}
+_N_SIZES = {1: 3, 2: 8}
 _MOST_DATASETS = {1: 8, 2: 32}
 
 
@@ -75,6 +75,11 @@ def write_model(
     return hashlib.sha256(data).hexdigest()
 
 
+def digest_of(record: ModelRecord) -> str:
+    """SHA-256 of the file that `write_model` would write, in hexadecimal."""
+    return hashlib.sha256(_pack(*to_parts(record), __version__)).hexdigest()
+
+
 def read_model(path: str | os.PathLike[str], expected_sha256: str | None = None) -> ModelRecord:
     """Read a model that `write_model` wrote.
 
@@ -102,22 +107,29 @@ def read_model(path: str | os.PathLike[str], expected_sha256: str | None = None)
         raise ModelFileError(f"cannot load {path}: {error}") from None
 
 
-def _layout(n_voters: int, n_outputs: int, n_metadata: int, *n_bins: int) -> list[Dataset]:
+def _layout(n_voters: int, n_outputs: int, n_metadata: int, *n_more: int) -> list[Dataset]:
     """The datasets in the order of the file: the widest numbers first, so all are aligned without gaps."""
-    since_2 = []
-    if n_bins:
-        n_masses, n_errors = n_bins
-        since_2 = [
+    reals, integers, bytes_ = [], [], []
+    if n_more:
+        n_masses, n_errors, n_trees, n_nodes, n_node_masses = n_more
+        reals = [
             Dataset("slope", "<f8", (n_outputs,)),
             Dataset("bin_mass", "<f8", (n_masses,)),
             Dataset("bin_error", "<f8", (n_errors, n_outputs)),
+            Dataset("node_threshold", "<f8", (n_nodes,)),
+            Dataset("node_weight", "<f8", (n_nodes, n_outputs)),
+            Dataset("node_mass", "<f8", (n_node_masses,)),
         ]
+        integers = [Dataset("tree_size", "<i4", (n_trees,)), Dataset("node_feature", "<i4", (n_nodes,))]
+        bytes_ = [Dataset("node_missing_right", "|u1", (n_nodes,))]
     return [
         Dataset("threshold", "<f8", (n_voters,)),
         Dataset("weight", "<f8", (n_voters, n_outputs)),
         Dataset("intercept", "<f8", (n_outputs,)),
-        *since_2,
+        *reals,
+        *integers,
         Dataset("feature", "<i4", (n_voters,)),
+        *bytes_,
         Dataset("kind", "|u1", (n_voters,)),
         Dataset("metadata", "|u1", (n_metadata,)),
     ]
@@ -126,7 +138,8 @@ def _layout(n_voters: int, n_outputs: int, n_metadata: int, *n_bins: int) -> lis
 def _pack(arrays: Mapping[str, NDArray[Any]], metadata: bytes, version: str, file_format: int = FORMAT) -> bytes:
     sizes = (*arrays["weight"].shape, len(metadata))
     if file_format > 1:
-        sizes += (len(arrays["bin_mass"]), len(arrays["bin_error"]))
+        names = ("bin_mass", "bin_error", "tree_size", "node_feature", "node_mass")
+        sizes += tuple(len(arrays[name]) for name in names)
     layout = _layout(*sizes)
     numbers = [arrays[dataset.name].tobytes() for dataset in layout[:-1]]
     body = b"".join([structure(layout, _USERBLOCK, _MOST_DATASETS[file_format]), *numbers, metadata])
@@ -154,10 +167,12 @@ def _unpack(data: bytes) -> tuple[dict[str, NDArray[Any]], bytes, int]:
     sizes = struct.unpack_from(f"<{_N_SIZES[file_format]}Q", data, _HEAD.size)
     if sizes[2] > MAX_METADATA_BYTES:
         raise ModelFileError(f"it has {sizes[2]} bytes of metadata, at most {MAX_METADATA_BYTES} are read")
+    if not sizes[1]:  # then any number of bins and nodes would take no bytes
+        raise ModelFileError("there is no output")
     layout = _layout(*sizes)
     start = len(data) - sum(dataset.n_bytes for dataset in layout)
     if start < _USERBLOCK:
-        raise ModelFileError(f"it is too short for {sizes} voters, outputs, bytes of metadata and bins")
+        raise ModelFileError(f"it is too short for {sizes} voters, outputs, bytes of metadata, bins, trees and nodes")
     end = _HEAD.size + 8 * len(sizes)
     if data[end:start] != bytes(_USERBLOCK - end) + structure(layout, _USERBLOCK, _MOST_DATASETS[file_format]):
         raise ModelFileError("its HDF5 structure is not the one that quadboost writes")

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..data.schema import INTEGERS
-from ..voters.checking import check_bins, check_voters
+from ..voters.checking import check_bins, check_trees, check_voters
+from ..voters.trees import Trees
 from .links import check_link, default_link
 
 MAX_INFO_DEPTH = 32
@@ -53,6 +54,9 @@ class ModelRecord:
     slope: float | NDArray[np.float64] = 1.0
     bin_mass: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     bin_error: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    trees: Trees = field(default_factory=Trees.none)
+    node_weight: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    node_mass: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     info: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -67,11 +71,15 @@ Arrays = dict[str, NDArray[Any]]
 
 
 def to_parts(record: ModelRecord) -> tuple[Arrays, bytes]:
-    """The arrays, weight and bin_error 2-d, intercept and slope 1-d, and the metadata. Values are not checked."""
-    weight, error = np.asarray(record.weight), np.asarray(record.bin_error)
+    """The arrays, weights and bin_error 2-d, intercept and slope 1-d, and the metadata. Values are not checked."""
+    weight, trees = np.asarray(record.weight), record.trees
     one_output = weight.ndim == 1
-    if error.ndim == 1 and (one_output or not len(error)):
-        error = error.reshape(len(error), 1 if one_output else weight.shape[-1])
+
+    def by_output(values: Any) -> NDArray[Any]:
+        values = np.asarray(values)
+        flat = values.ndim == 1 and (one_output or not len(values))
+        return values.reshape(len(values), 1 if one_output else weight.shape[-1]) if flat else values
+
     slope = np.asarray(record.slope)
     if slope.ndim == 0:
         slope = np.full(np.atleast_1d(record.intercept).shape, slope)
@@ -81,18 +89,25 @@ def to_parts(record: ModelRecord) -> tuple[Arrays, bytes]:
         "intercept": _as_array("intercept", np.atleast_1d(record.intercept), "<f8", 1),
         "slope": _as_array("slope", slope, "<f8", 1),
         "bin_mass": _as_array("bin_mass", record.bin_mass, "<f8", 1),
-        "bin_error": _as_array("bin_error", error, "<f8", 2),
+        "bin_error": _as_array("bin_error", by_output(record.bin_error), "<f8", 2),
+        "node_threshold": _as_array("node_threshold", trees.threshold, "<f8", 1),
+        "node_weight": _as_array("node_weight", by_output(record.node_weight), "<f8", 2),
+        "node_mass": _as_array("node_mass", record.node_mass, "<f8", 1),
+        "tree_size": _as_array("tree_size", np.diff(trees.start), "<i4", 1),
+        "node_feature": _as_array("node_feature", trees.feature, "<i4", 1),
         "feature": _as_array("feature", record.feature, "<i4", 1),
+        "node_missing_right": _as_array("node_missing_right", trees.missing_right, "|u1", 1),
         "kind": _as_array("kind", record.kind, "|u1", 1),
     }
-    for name, array in arrays.items():
-        if (
-            not name.startswith("bin_")
-            and len(array) != arrays["weight"].shape[1 if name in ("intercept", "slope") else 0]
-        ):
-            raise ModelFileError(f"{name} has {len(array)} values, but weight has the shape {weight.shape}")
-    if arrays["bin_error"].shape[1] != arrays["weight"].shape[1]:
-        raise ModelFileError(f"bin_error has the shape {error.shape}, but weight has the shape {weight.shape}")
+    for name in ("threshold", "weight", "feature", "kind", "intercept", "slope"):
+        if len(arrays[name]) != arrays["weight"].shape[1 if name in ("intercept", "slope") else 0]:
+            raise ModelFileError(f"{name} has {len(arrays[name])} values, but weight has the shape {weight.shape}")
+    for name in ("bin_error", "node_weight"):
+        if arrays[name].shape[1] != arrays["weight"].shape[1]:
+            raise ModelFileError(f"{name} has the shape {arrays[name].shape}, but weight has the shape {weight.shape}")
+    for name in ("node_threshold", "node_weight", "node_missing_right"):
+        if len(arrays[name]) != len(arrays["node_feature"]):
+            raise ModelFileError(f"{name} has {len(arrays[name])} values for {len(arrays['node_feature'])} nodes")
     metadata = {
         "n_features": record.n_features,
         "one_output": one_output,
@@ -116,14 +131,11 @@ def from_parts(arrays: Arrays, text: bytes, file_format: int) -> ModelRecord:
     metadata = _parse(text, METADATA_KEYS[file_format])
     if file_format == 1:  # had one loss, and one link each for targets and labels
         metadata |= {"loss": "squared", "link": default_link(metadata["classes"] is not None)}
-        n_outputs = len(arrays["intercept"])
-        arrays = {**arrays, "slope": np.ones(n_outputs), "bin_mass": np.empty(0), "bin_error": np.empty((0, n_outputs))}
+        arrays = {**_since_format_2(len(arrays["intercept"])), **arrays}
     n_features, one_output = metadata["n_features"], metadata["one_output"]
     n_outputs = len(arrays["intercept"])
     if type(n_features) is not int or not 0 <= n_features < 2**31:
         raise ModelFileError(f"n_features is {n_features!r:.60}, not a whole number below 2**31")
-    if n_outputs == 0:
-        raise ModelFileError("there is no output")
     if type(one_output) is not bool or (one_output and n_outputs != 1):
         raise ModelFileError(f"one_output is {one_output!r:.60}, and there are {n_outputs} outputs")
     classes = _checked_classes(metadata["classes"], n_outputs)
@@ -134,9 +146,12 @@ def from_parts(arrays: Arrays, text: bytes, file_format: int) -> ModelRecord:
         raise ModelFileError(f"info is {info!r:.60}, not a dict")
     if wrong := _wrong_in(info, MAX_INFO_DEPTH):
         raise ModelFileError(f"info{wrong}")
-    voters = {name: values for name, values in arrays.items() if name not in ("slope", "bin_mass", "bin_error")}
+    voters = {name: arrays[name] for name in ("feature", "kind", "threshold", "weight", "intercept")}
+    start = np.concatenate([[0], np.cumsum(arrays["tree_size"], dtype=np.int64)])
+    trees = Trees(start, *(arrays[f"node_{name}"] for name in ("feature", "threshold", "missing_right")))
     try:
         check_voters(**voters, n_features=n_features, categories=categories)
+        check_trees(trees, arrays["node_weight"], arrays["node_mass"], n_features, categories)
         check_bins(arrays["bin_mass"], arrays["bin_error"], arrays["feature"], arrays["kind"], categories)
         check_link(metadata["loss"], metadata["link"], arrays["slope"], 0 if classes is None else len(classes))
     except ValueError as error:
@@ -156,8 +171,19 @@ def from_parts(arrays: Arrays, text: bytes, file_format: int) -> ModelRecord:
         slope=float(arrays["slope"][0]) if one_output else arrays["slope"],
         bin_mass=arrays["bin_mass"],
         bin_error=arrays["bin_error"][:, 0] if one_output else arrays["bin_error"],
+        trees=trees,
+        node_weight=arrays["node_weight"][:, 0] if one_output else arrays["node_weight"],
+        node_mass=arrays["node_mass"],
         info=info,
     )
+
+
+def _since_format_2(n_outputs: int) -> Arrays:
+    """What a file of format 1 does not have."""
+    names = ("tree_size", "node_feature", "node_threshold", "node_mass", "node_missing_right")
+    trees: Arrays = dict(zip(names, (np.zeros(0, dtype) for dtype in ("i4", "i4", "f8", "f8", "u1")), strict=True))
+    bins = {"bin_mass": np.empty(0), "bin_error": np.empty((0, n_outputs))}
+    return {"slope": np.ones(n_outputs), **bins, **trees, "node_weight": np.empty((0, n_outputs))}
 
 
 def _as_array(name: str, values: ArrayLike, dtype: str, ndim: int) -> NDArray[Any]:

@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 
 from .columns import LEVEL, MISSING, THRESHOLD
+from .trees import MOST_LEAVES, Trees
+
+MOST_OF_ROOT = 1.0 + 1e-6  # of the mass of a root: sums of the same rows may be rounded in other ways
 
 
 def check_voters(
@@ -45,6 +48,54 @@ def check_voters(
         _refuse(twice, order, "voter {1} stands there twice")
 
 
+def check_trees(
+    trees: Trees, weight: np.ndarray, mass: np.ndarray, n_features: int, categories: Mapping[int, Sequence[Any]]
+) -> None:
+    """Refuse trees that a model cannot have; no mass: it is not known."""
+    _check_nodes(trees, weight, mass)
+    feature, threshold = trees.feature, trees.threshold
+    _refuse(feature >= n_features, feature, f"node {{0}} asks for feature {{1}}, but there are {n_features} features")
+    _refuse(feature < -1, feature, "node {0} asks for feature {1}; a leaf has -1")
+    _refuse(trees.missing_right > 1, trees.missing_right, "node {0} sends missing values to side {1}, not 0 or 1")
+    is_used = (threshold != 0) | (trees.missing_right != 0)
+    _refuse(trees.is_leaf & is_used, threshold, "node {0} is a leaf, and has the threshold {1} or a side for missing")
+    _ = trees.right  # refuses what is no tree
+    _refuse(
+        trees.n_leaves > MOST_LEAVES, trees.n_leaves, f"tree {{0}} has {{1}} leaves, at most {MOST_LEAVES} are read"
+    )
+    if categories:
+        no_level = ~trees.is_leaf & _is_no_level(threshold, _n_levels(feature, categories))
+        _refuse(no_level, threshold, "node {0} asks for level {1}, which its feature does not have")
+    root = weight[trees.start[:-1]]
+    _refuse(root != 0, root, "the root of tree {0} has the weight {1}, not 0")
+    if len(mass):
+        all_rows = mass[trees.start[:-1]]
+        _refuse(all_rows == 0, all_rows, "the root of tree {0} has the mass {1}, not more than 0")
+        too_large = mass / MOST_OF_ROOT > np.repeat(all_rows, np.diff(trees.start))
+        _refuse(too_large, mass, "node_mass {0} is {1}, more than that of the root")
+
+
+def _check_nodes(trees: Trees, weight: np.ndarray, mass: np.ndarray) -> None:
+    """Refuse arrays that do not go together, and numbers that are none."""
+    if any(own.ndim != 1 for own in trees.arrays().values()) or not len(trees.start):
+        raise ValueError("the arrays of trees have one dimension each, and start has at least the end of the last tree")
+    n_nodes = trees.n_nodes
+    if not n_nodes == len(trees.threshold) == len(trees.missing_right) == len(weight):
+        raise ValueError(
+            f"there are {len(trees.threshold)} thresholds, {len(trees.missing_right)} sides for missing values and "
+            f"{len(weight)} weights for {n_nodes} nodes"
+        )
+    if mass.ndim != 1 or len(mass) not in (0, n_nodes):
+        raise ValueError(f"node_mass has the shape {mass.shape}; give one for each of the {n_nodes} nodes, or none")
+    names = ("node_threshold", "node_weight", "node_mass")
+    for name, values in zip(names, (trees.threshold, weight, mass), strict=True):
+        _refuse(~np.isfinite(values), values, f"{name} {{0}} is {{1}}, not a finite number")
+    _refuse(mass < 0, mass, "node_mass {0} is {1}, less than 0")
+    # Compared, for differences can overflow.
+    if trees.start[0] != 0 or trees.start[-1] != n_nodes or (trees.start[1:] <= trees.start[:-1]).any():
+        raise ValueError(f"the trees do not share out the {n_nodes} nodes in order; each has at least one")
+
+
 def bins_of_shapes(feature: np.ndarray, kind: np.ndarray, categories: Mapping[int, Sequence[Any]]) -> np.ndarray:
     """How many bins the shape function of each feature with a voter has, that for missing values included."""
     features, place = np.unique(feature, return_inverse=True)
@@ -79,19 +130,29 @@ def _check_levels(
     threshold: np.ndarray,
     categories: Mapping[int, Sequence[Any]],
 ) -> None:
+    n_levels = _n_levels(feature, categories)
+    ordered = n_levels < 0
+    _refuse((kind == THRESHOLD) & ~ordered, feature, "voter {0} has a threshold, but feature {1} is categorical")
+    _refuse((kind == LEVEL) & ordered, feature, "voter {0} stands for a level, but feature {1} has none")
+    _refuse(
+        (kind == LEVEL) & _is_no_level(threshold, n_levels),
+        threshold,
+        "voter {0} stands for level {1}, which its feature does not have",
+    )
+
+
+def _n_levels(feature: np.ndarray, categories: Mapping[int, Sequence[Any]]) -> np.ndarray:
+    """How many levels each of some features has, -1 for one that is not categorical."""
     # By search, not by a table of all features: any file, however small, may say that there are 2**31 - 1.
     categorical = np.array([*sorted(categories), -1])
     n_levels = np.array([len(categories.get(f, ())) for f in categorical.tolist()])
     place = np.searchsorted(categorical[:-1], feature)
-    ordered = categorical[place] != feature
-    _refuse((kind == THRESHOLD) & ~ordered, feature, "voter {0} has a threshold, but feature {1} is categorical")
-    _refuse((kind == LEVEL) & ordered, feature, "voter {0} stands for a level, but feature {1} has none")
-    no_level = (threshold < 0) | (threshold >= n_levels[place]) | (threshold != np.floor(threshold))
-    _refuse(
-        (kind == LEVEL) & no_level,
-        threshold,
-        "voter {0} stands for level {1}, which its feature does not have",
-    )
+    return np.where((categorical[place] == feature) & (feature >= 0), n_levels[place], -1)
+
+
+def _is_no_level(threshold: np.ndarray, n_levels: np.ndarray) -> np.ndarray:
+    """Whether the feature is categorical, but has no level of that number."""
+    return (n_levels >= 0) & ((threshold < 0) | (threshold >= n_levels) | (threshold != np.floor(threshold)))
 
 
 def _refuse(wrong: np.ndarray, values: np.ndarray, message: str) -> None:

@@ -29,7 +29,8 @@ from ..kernels.sums import score_codes
 from .bins import bin_index, starts
 from .trees import Trees, leaf_codes
 
-THRESHOLD, LEVEL, MISSING = 0, 1, 2  # kinds of voters in a model
+THRESHOLD, LEVEL, MISSING = 0, 1, 2  # kinds of voters in a model that ask for one feature
+RULE = 3  # a node of a tree
 CELLS_AT_A_TIME = 20_000_000  # coded between two chances to interrupt
 MOST_BINS = 1 << 31  # of all columns together: their numbers have 32 bits
 
@@ -193,12 +194,20 @@ class Voters:
         return column, voter - self.voter_start[column]
 
     def describe(self, voter: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Feature, kind and threshold (of a level voter: the level's number) of the given voters."""
+        """Feature, kind and threshold (of a level voter: the level's number) of the given voters.
+
+        A rule asks for several features, and has -1; its threshold is the number of its node.
+        """
         feature, position = self.locate(voter)
-        kind = np.where(self.is_level[feature], LEVEL, THRESHOLD)
-        kind[position == self.n_cuts[feature]] = MISSING
-        cut = np.concatenate([*self.cuts, np.zeros(1)])[starts(self.n_cuts)[feature] + position]
+        is_rule = feature >= self.n_features
+        own = np.where(is_rule, 0, feature)
+        kind = np.where(np.append(self.is_level, 0)[own], LEVEL, THRESHOLD)
+        kind[position == self.n_cuts[own]] = MISSING
+        cut = np.concatenate([*self.cuts, np.zeros(1)])[np.where(is_rule, 0, starts(self.n_cuts)[own] + position)]
         threshold = np.select([kind == THRESHOLD, kind == LEVEL], [cut, position.astype(float)], 0.0)
+        if is_rule.any():
+            node = np.flatnonzero(~self.trees.is_root)[voter[is_rule] - self.first_rule]
+            feature, kind[is_rule], threshold[is_rule] = np.where(is_rule, -1, feature), RULE, node
         return feature.astype(np.int32), kind.astype(np.uint8), threshold
 
     def votes(self, voter: int) -> tuple[int, np.ndarray]:
@@ -213,12 +222,25 @@ class Voters:
 
     def scores(self, codes: np.ndarray, weight: np.ndarray, intercept: np.ndarray, n_threads: int = 1) -> np.ndarray:
         """Scores of coded rows, shape (m, n_outputs), given the weights (K, n_outputs) of all voters."""
-        columns = np.unique(self.locate(np.flatnonzero(weight.any(axis=1)))[0])
-        values = [self.step_values(column, weight) for column in columns.tolist()]
+        columns, values = self.values(weight)
         scores = np.tile(intercept, (len(codes), 1))
         table = np.vstack([*values, np.zeros((1, weight.shape[1]))])  # never empty, for the kernel
         score_codes(codes, columns, starts([len(own) for own in values])[:-1], table, scores, n_threads)
         return scores
+
+    def values(self, weight: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
+        """The columns that have a weight, and what each is worth in its bins."""
+        columns = np.unique(self.locate(np.flatnonzero(weight.any(axis=1)))[0])
+        values = [self.step_values(column, weight) for column in columns[columns < self.n_features].tolist()]
+        trees = columns[columns >= self.n_features] - self.n_features
+        if len(trees):
+            at_nodes = np.zeros((self.trees.n_nodes, weight.shape[1]))
+            at_nodes[~self.trees.is_root] = weight[self.first_rule :]
+            at_leaves = self.trees.leaf_values(at_nodes)[self.trees.is_leaf]
+            first = starts(self.trees.n_leaves)
+            empty = np.zeros((1, weight.shape[1]))
+            values += [np.vstack([empty, at_leaves[first[t] : first[t + 1]], empty]) for t in trees.tolist()]
+        return columns, values
 
     def changes(self, codes: np.ndarray, voter: np.ndarray, delta: np.ndarray) -> np.ndarray:
         """By how much scores of coded rows change, but for rounding, when the weights of some voters do.

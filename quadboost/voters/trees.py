@@ -13,11 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..kernels.trees import leaves_of_codes
+from ..kernels.trees import fill_reach, find_right, leaf_values, leaves_of_codes
 from .bins import starts
 
 MOST_LEAVES = 254  # of a tree: numbers of leaves are bytes, from 1 on
 BITS_OF_WORD = 32
+WORDS_TOGETHER = 128  # of the trees that are walked through together
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,6 @@ class Trees:
         What a node asks for; -1 for a leaf.
     threshold : float64 array of shape (n_nodes,)
         Values above it go right. Of a categorical feature: the number of the level that goes right; all others go left.
-    right : int32 array of shape (n_nodes,)
-        The node to the right, counted over all trees; -1 for a leaf. The one to the left is the next.
     missing_right : uint8 array of shape (n_nodes,)
         Whether missing values go right.
     """
@@ -41,12 +40,11 @@ class Trees:
     start: np.ndarray
     feature: np.ndarray
     threshold: np.ndarray
-    right: np.ndarray
     missing_right: np.ndarray
 
     @classmethod
     def none(cls) -> Trees:
-        return cls(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0), np.zeros(0, np.int32), np.zeros(0, np.uint8))
+        return cls(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0), np.zeros(0, np.uint8))
 
     @classmethod
     def joined(cls, several: Sequence[Trees]) -> Trees:
@@ -55,13 +53,17 @@ class Trees:
             return cls.none()
         shift = starts([own.n_nodes for own in several])
         start = [own.start[:-1] + first for own, first in zip(several, shift, strict=False)]
-        right = [np.where(own.is_leaf, -1, own.right + first) for own, first in zip(several, shift, strict=False)]
-        rest = (np.concatenate([getattr(own, name) for own in several]) for name in ("feature", "threshold"))
-        missing = np.concatenate([own.missing_right for own in several])
-        return cls(np.concatenate([*start, shift[-1:]]), *rest, np.concatenate(right).astype(np.int32), missing)
+        rest = (np.concatenate([getattr(own, name) for own in several]) for name in list(several[0].arrays())[1:])
+        return cls(np.concatenate([*start, shift[-1:]]), *rest)
 
     def __bool__(self) -> bool:
         return self.n_trees > 0
+
+    def copy(self) -> Trees:
+        types = (np.int64, np.int32, np.float64, np.uint8)
+        return Trees(
+            *(np.array(own, dtype, order="C") for own, dtype in zip(self.arrays().values(), types, strict=True))
+        )
 
     def arrays(self) -> dict[str, np.ndarray]:
         return {own.name: getattr(self, own.name) for own in fields(self)}
@@ -95,12 +97,29 @@ class Trees:
         return np.diff(self._leaves_before[self.start])
 
     @cached_property
+    def _ends(self) -> tuple[np.ndarray, np.ndarray]:
+        end, right = np.zeros((2, self.n_nodes), dtype=np.int32)
+        wrong = find_right(self.start, self.feature, end, right)
+        if wrong >= 0:
+            raise ValueError(f"tree {wrong} is not one: its nodes are not in preorder, each with two or none below it")
+        return end, right
+
+    @property
     def end(self) -> np.ndarray:
         """One past the last node at or below each node."""
-        end = np.arange(1, self.n_nodes + 1)
-        for node in np.flatnonzero(~self.is_leaf)[::-1].tolist():
-            end[node] = end[self.right[node]]
-        return end
+        return self._ends[0]
+
+    @property
+    def right(self) -> np.ndarray:
+        """The node to the right of each, counted over all trees; -1 for a leaf. The one to the left is the next."""
+        return self._ends[1]
+
+    @cached_property
+    def n_conditions(self) -> np.ndarray:
+        """How many conditions lead to each node."""
+        from .rules import n_conditions
+
+        return n_conditions(self)
 
     @cached_property
     def _leaves_before(self) -> np.ndarray:
@@ -113,13 +132,18 @@ class Trees:
         first = before[self.start[:-1]][self.tree] if self.n_trees else before[:0]
         return before[:-1] - first, before[self.end] - first
 
+    def path(self, node: int) -> list[tuple[int, bool]]:
+        """The nodes above a node, from the root down, and whether the way goes right there."""
+        above, found = int(self.start[self.tree[node]]), []
+        while above != node:
+            right = int(self.right[above])
+            found.append((above, node >= right))
+            above = right if node >= right else above + 1
+        return found
+
     def paths(self) -> list[list[tuple[int, bool]]]:
-        """The nodes above each node, from the root down, and whether the way goes right there."""
-        paths: list[list[tuple[int, bool]]] = [[] for _ in range(self.n_nodes)]
-        for node in np.flatnonzero(~self.is_leaf).tolist():
-            paths[node + 1] = [*paths[node], (node, False)]
-            paths[self.right[node]] = [*paths[node], (node, True)]
-        return paths
+        """The path of every node."""
+        return [self.path(node) for node in range(self.n_nodes)]
 
     def used(self, is_used: np.ndarray) -> tuple[Trees, np.ndarray]:
         """Trees with a node that is used, without what is below the last such nodes; and which nodes were kept."""
@@ -140,75 +164,89 @@ class Trees:
             number[self.start[np.append(tree_used, True)]],
             np.where(is_leaf, -1, self.feature[kept]).astype(np.int32),
             np.where(is_leaf, 0.0, self.threshold[kept]),
-            np.where(is_leaf, -1, number[self.right[kept]]).astype(np.int32),
             np.where(is_leaf, 0, self.missing_right[kept]).astype(np.uint8),
         ), kept
 
     def leaf_values(self, weight: np.ndarray) -> np.ndarray:
         """What a tree is worth in each leaf, given the weights (n_nodes, n_outputs); zero at other nodes."""
-        along = weight.copy()
-        for node in np.flatnonzero(~self.is_leaf).tolist():
-            along[[node + 1, self.right[node]]] += along[node]
-        values = np.zeros_like(weight)
-        for first, last in zip(self.start[:-1].tolist(), self.start[1:].tolist(), strict=True):
-            everywhere = np.cumsum(weight[first:last], axis=0)[-1]  # in order, for the same bits everywhere
-            own = first + np.flatnonzero(self.is_leaf[first:last])
-            values[own] = 2.0 * along[own] - everywhere
+        values = np.zeros(weight.shape)
+        if self:
+            leaf_values(self.start, self.right, weight, weight.copy(), values)
         return values
+
+    def part(self, first: int, last: int) -> Trees:
+        """The trees first..last - 1."""
+        nodes = slice(self.start[first], self.start[last])
+        return Trees(
+            self.start[first : last + 1] - nodes.start, *(own[nodes] for own in list(self.arrays().values())[1:])
+        )
+
+    def parts(self) -> list[Trees]:
+        """The same trees, some at a time: as many as a `Reach` should have."""
+        each = max(1, WORDS_TOGETHER // _words(self))
+        return [self.part(first, min(self.n_trees, first + each)) for first in range(0, self.n_trees, each)]
 
 
 class Reach(NamedTuple):
-    """For every bin of every feature that trees ask for: the leaves that a row there can still reach, as bits."""
+    """For every bin of every feature that trees ask for: the leaves that a row there can still reach, as bits.
+
+    Its size grows with the square of the number of trees: there are parts of few of them.
+    """
 
     feature: np.ndarray  # int64, those that trees ask for
-    start: np.ndarray  # where the bins of each begin
+    start: np.ndarray  # where the bins of each begin, and the last end
     table: np.ndarray  # uint32 (bins, words of all trees)
     words_each: int
 
     @classmethod
-    def of(cls, trees: Trees, n_bins: Sequence[int], goes_right: Sequence[np.ndarray]) -> Reach:
-        """`n_bins` of every feature that is asked for; for each inner node, in order, which bins of its feature go right."""
+    def of(cls, trees: Trees, n_bins: np.ndarray, cut: np.ndarray, is_level: np.ndarray) -> Reach:
+        """`n_bins` of every feature that is asked for, ascending, with one for missing values, which is the last.
+
+        Of each inner node: the bin above which values go right or, of levels, the bin that goes right.
+        """
         inner = np.flatnonzero(~trees.is_leaf)
-        feature, number = np.unique(trees.feature[inner], return_inverse=True)
-        start = starts(n_bins)
-        words_each = -(-int(trees.n_leaves.max(initial=1)) // BITS_OF_WORD)
-        table = np.full((int(start[-1]) + 1, trees.n_trees, words_each), 0xFFFFFFFF, dtype=np.uint32)
+        feature, slot = np.unique(trees.feature[inner], return_inverse=True)
+        start, words_each = starts(n_bins), _words(trees)
+        table = np.full((int(start[-1]) + 1, trees.n_trees * words_each), 0xFFFFFFFF, dtype=np.uint32)
         first, last = trees.leaf_range
-        for node, own, is_right in zip(inner.tolist(), number.tolist(), goes_right, strict=True):
-            left, right = node + 1, int(trees.right[node])
-            not_left = ~_bits(first[left], last[left], words_each)
-            not_right = ~_bits(first[right], last[right], words_each)
-            table[start[own] : start[own + 1], trees.tree[node]] &= np.where(is_right[:, None], not_left, not_right)
-        return cls(feature.astype(np.int64), start[:-1].copy(), table.reshape(len(table), -1), words_each)
+        order = np.lexsort((cut, slot))
+        node = inner[order]
+        fill_reach(
+            slot.astype(np.int64)[order], cut[order], is_level[order], trees.missing_right[node],
+            trees.tree[node] * words_each, first[node], first[trees.right[node]], last[node], start, table,
+            np.empty(table.shape[1], np.uint32),
+        )  # fmt: skip
+        return cls(feature.astype(np.int64), start, table, words_each)
 
 
-def _bits(first: int, last: int, n_words: int) -> np.ndarray:
-    """Words of which the bits first..last - 1 are set."""
-    bits = (1 << int(last)) - (1 << int(first))
-    return np.array([bits >> (BITS_OF_WORD * word) & 0xFFFFFFFF for word in range(n_words)], dtype=np.uint32)
+def _words(trees: Trees) -> int:
+    """Words that have a bit for each leaf of any of the trees."""
+    return -(-int(trees.n_leaves.max(initial=1)) // BITS_OF_WORD)
 
 
 def leaf_codes(
     trees: Trees, codes: np.ndarray, cuts: Sequence[np.ndarray], is_level: np.ndarray, n_threads: int
 ) -> np.ndarray:
     """The leaf of every coded row in every tree, from 1 on; `cuts` and `is_level` are those of the columns of codes."""
-    out = np.ones((len(codes), trees.n_trees), dtype=np.uint8)
-    inner = np.flatnonzero(~trees.is_leaf)
-    if not len(inner) or not len(codes):
-        return out
-    used = np.unique(trees.feature[inner])
-    n_bins = [len(cuts[f]) + 2 for f in used.tolist()]
-    goes_right = []
-    for node in inner.tolist():
-        f = int(trees.feature[node])
-        bins = np.arange(len(cuts[f]) + 2)
-        if is_level[f]:
-            is_right = bins == int(trees.threshold[node]) + 1
-        else:
-            is_right = bins > np.searchsorted(cuts[f], trees.threshold[node])
-        is_right[-1] = trees.missing_right[node]
-        goes_right.append(is_right)
-    reach = Reach.of(trees, n_bins, goes_right)
-    bins, left = np.empty((n_threads, len(used)), np.int32), np.empty((n_threads, reach.table.shape[1]), np.uint32)
-    leaves_of_codes(codes, reach.feature, reach.table, reach.start, reach.words_each, out, bins, left)
-    return out
+    n_bins = np.array([len(own) + 2 for own in cuts], dtype=np.int64)
+    found = [np.empty((len(codes), 0), dtype=np.uint8)]
+    for part in trees.parts():
+        out = np.ones((len(codes), part.n_trees), dtype=np.uint8)
+        inner = np.flatnonzero(~part.is_leaf)
+        feature, threshold = part.feature[inner], part.threshold[inner]
+        cut = np.array(
+            [
+                own + 1 if is_level[f] else np.searchsorted(cuts[f], own)
+                for f, own in zip(feature.tolist(), threshold.tolist(), strict=True)
+            ],
+            dtype=np.int64,
+        )
+        reach = Reach.of(part, n_bins[np.unique(feature)], cut, is_level[feature].astype(np.uint8))
+        bins, left = (
+            np.empty((n_threads, len(reach.feature)), np.int32),
+            np.empty((n_threads, reach.table.shape[1]), np.uint32),
+        )
+        if len(codes) and len(inner):
+            leaves_of_codes(codes, reach.feature, reach.table, reach.start, reach.words_each, out, bins, left)
+        found.append(out)
+    return np.concatenate(found, axis=1)

@@ -117,6 +117,14 @@ def test_a_factor_is_a_voter_divided_by_it(penalty):
     np.testing.assert_allclose(found.dual_gap, scaled.dual_gap, rtol=0, atol=1e-12)
 
 
+def test_factors_alone_leave_l2_the_faster_loop():
+    limits = Limits.of(K, factor=np.linspace(0.5, 2, K))
+    assert not limited(L2(0.2), limits).differs
+    assert limited(L1(0.2), limits).differs
+    assert limited(LInf(0.2), limits).differs
+    assert limited(L2(0.2), Limits.of(K, lower=0)).differs
+
+
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("penalty", [L1(0.05), L2(0.2), LInf(0.15)], ids=repr)
 def test_the_gap_bounds_the_distance_to_the_optimum_and_closes(penalty, seed):

@@ -11,6 +11,7 @@ from reference import voter_matrix
 
 import quadboost.common.threads
 import quadboost.moments.gram
+from quadboost.boosting.limits import Limits, limited
 from quadboost.boosting.penalties import L1, L2, LInf, NoPenalty
 from quadboost.boosting.rounds import run_rounds
 from quadboost.boosting.schedule import Schedule
@@ -98,3 +99,25 @@ def test_so_they_are_with_threads(tables, monkeypatch):
     test_rounds_are_those_of_plain_numpy_bit_for_bit(
         L1(0.003), "corrective", True, "with_missing", tables, 2, monkeypatch
     )
+
+
+@pytest.mark.parametrize("mode", ["corrective", "forward"])
+@pytest.mark.parametrize("penalty", PENALTIES, ids=repr)
+def test_so_they_are_within_limits(penalty, mode):
+    X, y, stumps, H = table_of("with_missing")
+    random, n_voters = np.random.default_rng(0), stumps.n_voters
+    limits = Limits.of(
+        n_voters,
+        factor=random.uniform(0.5, 2.0, n_voters),
+        lower=random.choice([0.0, -0.01, -np.inf], n_voters),
+        upper=random.choice([0.0, 0.01, np.inf], n_voters),
+    )
+    own = limited(penalty, limits)
+    schedule = Schedule(max_rounds=100, tol=0.0, reweight_every=None)
+    found = run_rounds(column_moments(stumps, stumps.code(X), y), own, schedule, mode=mode, fit_intercept=True)
+    weight, history = plain_rounds(H, y, own, mode=mode, fit_intercept=True, max_rounds=found.n_rounds)
+    assert found.n_rounds > 50
+    for i, name in enumerate(("voter", "edge", "weight", "risk", "objective")):
+        np.testing.assert_array_equal(found.history[name], history[:, i])
+    np.testing.assert_array_equal(found.weight, weight)
+    assert ((found.weight == limits.upper) & (found.weight > 0)).any(), "some bound was reached"

@@ -63,8 +63,10 @@ def test_shapes_are_those_of_the_ensembles():
     assert [text.get_text() for text in ax.get_legend().get_texts()] == [f"{own:.2g}" for own in path.strength]
     for i, line in enumerate(ax.lines):
         shape = next(own for own in path.ensemble(i).shape_functions() if own.feature == 0)
-        np.testing.assert_array_equal(line.get_xdata(), shape.thresholds)
-        np.testing.assert_array_equal(line.get_ydata(), shape.values[1:])
+        x, y = line.get_xydata().T
+        np.testing.assert_array_equal(x[1:-1], shape.thresholds)
+        np.testing.assert_array_equal(y, [*shape.values, shape.values[-1]])
+        assert x[0] < shape.thresholds[0] < x[-1]
 
 
 def test_a_feature_may_be_named_and_its_levels_are():

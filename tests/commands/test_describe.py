@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import quadboost
+from quadboost.voters.trees import Trees
 
 pytest.importorskip("pyarrow")
 
@@ -38,6 +39,33 @@ def test_describe_believes_nothing(importances, run, tmp_path):
 def test_describe_a_model_of_nothing(run, tmp_path):
     quadboost.Ensemble([], [], np.array([]), 1.5, n_features=3).save(tmp_path / "m.h5")
     assert run("predict", "m.h5", "--describe").ok().startswith("m.h5: regression, 0 voters on 0 of 3 features\n")
+
+
+def with_stumps(n, **more):
+    """A rule on each side of a threshold, one for each tree: the later, the stronger."""
+    trees = Trees(
+        np.arange(0, 3 * n + 1, 3), np.tile([1, -1, -1], n), np.arange(3 * n) % 3 == 0, np.zeros(3 * n, np.uint8)
+    )
+    weight = np.outer(np.arange(1, n + 1), [0.0, 0.0, 0.5]).ravel()
+    return quadboost.Ensemble([0], [0.5], [1.0], 0.0, n_features=3, trees=trees, node_weight=weight, **more)
+
+
+@pytest.mark.parametrize("n", [2, 12])
+def test_describe_tells_the_most_important_rules(n, run, tmp_path):
+    with_stumps(n, node_mass=np.tile([8.0, 6.0, 2.0], n)).save(tmp_path / "m.h5")
+    out = run("predict", "m.h5", "--describe").ok().splitlines()
+    assert out[0] == f"m.h5: regression, 1 voters on 1 of 3 features, {n} rules of {n} trees on 1"
+    first = out.index("most important rules (+weight where one holds, -weight elsewhere)") + 1
+    shown = [f"  +{0.5 * k:g}  if feature 1 > 1  (25.0% of the rows)" for k in range(n, 0, -1)][:10]
+    assert out[first : first + len(shown)] == shown
+    assert out[first + len(shown)] == ("  ..." if n > 10 else "")
+
+
+def test_rules_of_strange_names_do_nothing_to_a_terminal(run, tmp_path):
+    with_stumps(1, feature_names=["a", "\x1b[2Jclear", "b"]).save(tmp_path / "m.h5")
+    out = run("predict", "m.h5", "--describe").ok().splitlines()
+    assert all(line.isprintable() for line in out)
+    assert "  '+0.5  if \\x1b[2Jclear > 1'" in out
 
 
 VOTER = ([0], [0.5])

@@ -135,6 +135,13 @@ IRIS = ["--example", "iris", "-o", "new.h5"]
         ([*IRIS, "--class-weight", "setosa=x"], "'x' is not a number"),
         ([*IRIS, "--class-weight", "setosa=-1"], "--class-weight -1.0 must be a positive"),
         ([*IRIS, "--example", "diabetes", "--class-weight", "balanced"], "--class-weight is for classification"),
+        ([*TRAIN, "--interactions", "code,cod"], "--interactions names 'cod', which is not among the features, 'id', "),
+        ([*TRAIN, "--interactions", "all"], "--interactions names 'all', which is not among the features"),
+        ([*TRAIN, "--monotone", "code"], "--monotone 'code' must be COLUMN=1 for a rising score, or COLUMN=-1 for"),
+        ([*TRAIN, "--monotone", "code=2"], "--monotone 'code=2' must be COLUMN=1"),
+        ([*TRAIN, "--monotone", "code=1,"], "--monotone '' must be COLUMN=1"),
+        ([*TRAIN, "--monotone", "cod=1"], "--monotone names 'cod', which is not among the features, 'id', "),
+        ([*TRAIN, "--monotone", "city=1"], "--monotone 1 is for a column of numbers, and column 'city' is a category"),
         (["--example", "roses", "-o", "new.h5"], "invalid choice: 'roses'"),
         ([*TRAIN, "-o", "no/new.h5"], "No such file or directory"),
         ([*TRAIN, "-o", "."], ".: Is a directory"),
@@ -244,3 +251,12 @@ def test_the_seed_chooses_the_folds(run):
         return re.search("on rows held out: (.*)", out)[1]
 
     assert risk() == risk("--seed", 0) == risk("--cv", 5) != risk("--seed", 1)
+
+
+@pytest.mark.parametrize("given", [["âge, years=+1,code=-1"], ["âge, years=1", "code=-1,empty=0"]], ids=str)
+def test_scores_are_monotone_in_features_by_their_names(given, table, run):
+    run("train", *TRAIN, "--drop", "id", "income", "--reg-lambda", 0.001, "--monotone", *given).ok()
+    model = quadboost.load("new.h5")
+    shapes = {model.feature_names[shape.feature]: shape.values for shape in model.shape_functions()}
+    assert (np.diff(shapes["âge, years"]) >= 0).all()
+    assert (np.diff(shapes.get("code", np.zeros(2))) <= 0).all()

@@ -50,7 +50,7 @@ def test_where_nothing_is_constrained_there_are_no_signs(given):
         ({"income": "up"}, "monotonic_cst of column 'income' is 'up'; it may be -1"),
         ({"income": np.nan}, "monotonic_cst of column 'income' is nan; it may be -1"),
         ({"income": [1, -1]}, "monotonic_cst of column 'income' has shape (2,); give one sign, or one for each"),
-        ({"town": 1}, "monotonic_cst is for numbers, and column 'town' is a category; if its levels have an order"),
+        ({"town": 1}, "monotonic_cst=1 is for a column of numbers, and column 'town' is a category; if its levels"),
         ({"income": 1, 0: 1}, "has a column by its name and by its number; give it once"),
         ([1, 0], "monotonic_cst has 2 signs, but X has 3 columns; give one each"),
         ("income", "monotonic_cst='income' must be a dict from columns to -1, 0 or 1, or a list"),

@@ -208,3 +208,68 @@ def test_a_warm_start_goes_on_within_the_same_constraints():
     np.testing.assert_array_equal(twice.ensemble_.weight, once.ensemble_.weight)
     with pytest.raises(ValueError, match="warm_start goes on from a fit with monotonic_cst="):
         twice.set_params(monotonic_cst={RISES: -1}).fit(X, y)
+
+
+RULES = {"n_trees": 10, "max_leaves": 10}
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{"penalty": "l1"}, {"penalty": "l2"}, {"penalty": "linf", "max_rounds": 500}, {"loss": "huber", "tol": 1e-2},
+     {"penalty": "l1", "loss": "huber", "tol": 1e-2}, {"validation_fraction": 0.3, "random_state": 0}],
+    ids=str,
+)  # fmt: skip
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_rules_are_monotone_exactly(parameters, tmp_path):
+    X, y = table()
+    free = QuadBoostRegressor(**RULES, **parameters).fit(X, y)
+    model = QuadBoostRegressor(**RULES, **parameters, monotonic_cst=SIGNS).fit(X, y)
+    assert model.ensemble_.n_rules > 5
+    check_monotone(model.ensemble_, tmp_path)
+    with pytest.raises(AssertionError):
+        check_monotone(free.ensemble_)
+
+
+def test_classifiers_and_searches_with_rules_are_monotone_exactly(tmp_path):
+    X, y = table()
+    model = QuadBoostClassifier(**RULES, monotonic_cst=SIGNS).fit(X, y > 1)
+    assert model.ensemble_.n_rules > 5
+    check_monotone(model.ensemble_, tmp_path)
+    search = QuadBoostRegressorCV(["l1", "l2"], **RULES, reg_lambda=[0.1, 0.03], cv=2, monotonic_cst=SIGNS).fit(X, y)
+    check_monotone(search.ensemble_, tmp_path)
+
+
+def test_the_strength_for_rules_does_not_depend_on_whether_there_are_signs():
+    X, y = table()
+    free = QuadBoostRegressor(**RULES, penalty="l2").fit(X, y)
+    model = QuadBoostRegressor(**RULES, penalty="l2", monotonic_cst={FREE: 1}).fit(X, y)
+    assert model.reg_lambda_ == free.reg_lambda_
+
+
+def test_trees_as_grown_cannot_be_constrained():
+    X, y = table()
+    with pytest.raises(ValueError, match="mode='forward' takes trees as they were grown, and monotonic_cst is on"):
+        QuadBoostRegressor(**RULES, mode="forward", monotonic_cst=SIGNS).fit(X, y)
+
+
+@pytest.mark.parametrize("cst", ["pairwise", "no_interactions", [[0, 1], [2]], [[0, 2, 3], [1, 2]]], ids=str)
+@pytest.mark.parametrize("estimator", [QuadBoostRegressor, QuadBoostRegressorCV])
+def test_only_features_meet_that_may(estimator, cst):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(M, 4))
+    y = np.sign(X[:, 0] * X[:, 1] * X[:, 2]) + np.sign(X[:, 2] * X[:, 3]) + 0.1 * random.normal(size=M)
+    search = {"penalty": "l2", "reg_lambda": [0.1], "cv": 2} if estimator is QuadBoostRegressorCV else {}
+    trees = estimator(**RULES, **search, interaction_cst=cst).fit(X, y).ensemble_.trees
+    met = {frozenset(int(trees.feature[node]) for node, _ in path) for path in trees.paths()}
+    assert max(map(len, met)) == {"pairwise": 2, "no_interactions": 1}.get(str(cst), 3 if 3 in map(len, cst) else 2)
+    if not isinstance(cst, str):
+        rest = set(range(4)) - set().union(*cst)
+        assert all(any(own <= set(group) for group in [*cst, rest]) for own in met)
+
+
+def test_features_that_may_meet_go_by_their_names_and_unknown_ones_are_refused():
+    X, y = table()
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    QuadBoostRegressor(**RULES, interaction_cst=[["a", "b"]]).fit(frame, y)
+    with pytest.raises(ValueError, match="interaction_cst has 'e', which is no column of X"):
+        QuadBoostRegressor(**RULES, interaction_cst=[["a", "e"]]).fit(frame, y)

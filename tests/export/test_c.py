@@ -6,8 +6,9 @@ import subprocess
 
 import numpy as np
 import pytest
-from export_models import KINDS, fitted, hard_rows, same_bits, shared_thresholds
+from export_models import FAR, KINDS, by_hand, check, far_out, fitted, hard_rows, mixed, same_bits, without_voters
 
+from quadboost.export.additive import additive
 from quadboost.export.c import to_c
 
 COMPILER = shutil.which("cc")
@@ -35,8 +36,12 @@ class Compiled:
         has_text = (ctypes.c_int * frame.shape[1]).in_dll(self.library, "m_has_text")
         for row in frame.itertuples(index=False):
             is_missing = [value is None or value != value for value in row]
-            numbers = [np.nan if gone or isinstance(v, str) else float(v) for v, gone in zip(row, is_missing, strict=True)]
-            texts = [None if gone or not isinstance(v, str) else v.encode() for v, gone in zip(row, is_missing, strict=True)]
+            numbers = [
+                np.nan if gone or isinstance(v, str) else float(v) for v, gone in zip(row, is_missing, strict=True)
+            ]
+            texts = [
+                None if gone or not isinstance(v, str) else v.encode() for v, gone in zip(row, is_missing, strict=True)
+            ]
             assert all(text is None or has for text, has in zip(texts, has_text, strict=True))
             yield (ctypes.c_double * len(row))(*numbers), (ctypes.c_char_p * len(row))(*texts)
 
@@ -59,20 +64,14 @@ class Compiled:
         return [self.library.m_label((ctypes.c_double * len(own))(*own)) for own in scores]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_same_bits(kind, tmp_path):
-    model, frame = fitted(kind), hard_rows()
-    c = Compiled(model, tmp_path)
+def check_found(model, frame, folder):
+    """Scores and predictions; and the terms add up."""
+    c = Compiled(model, folder)
     scores = c.call("m_score", frame, model.n_outputs)
-    same_bits(scores, model.decision_function(frame))
-    if model.classes is None:
-        expected = model.predict(frame).reshape(len(frame), -1)
-        np.testing.assert_allclose(c.predict(scores, model.n_outputs), expected, rtol=1e-15)
-    else:
-        assert model.classes[c.labels(scores)].tolist() == model.predict(frame).tolist()
-        found = c.predict(scores, len(model.classes))
-        np.testing.assert_allclose(found, model.predict_proba(frame), rtol=0, atol=1e-15)
-    n_terms = len(model.shape_functions())
+    found = c.predict(scores, model.n_outputs if model.classes is None else len(model.classes))
+    predictions = found if model.classes is None else model.classes[c.labels(scores)].tolist()
+    check(model, frame, scores, predictions, found)
+    n_terms = len(additive(model).terms)
     terms = c.call("m_contributions", frame, n_terms * model.n_outputs).reshape(len(frame), n_terms, model.n_outputs)
     total = np.tile(np.atleast_1d(model.intercept), (len(frame), 1))
     for term in range(n_terms):
@@ -80,13 +79,19 @@ def test_same_bits(kind, tmp_path):
     same_bits(total, scores)
 
 
-def test_thresholds_that_are_neighbours(tmp_path):
-    import pandas as pd
+@pytest.mark.parametrize("kind", KINDS)
+def test_same_bits(kind, tmp_path):
+    check_found(fitted(kind), hard_rows(), tmp_path)
 
-    model, cuts = shared_thresholds()
-    values = np.concatenate([cuts, np.nextafter(cuts, np.inf), np.nextafter(cuts, -np.inf), [np.nan, np.inf, -np.inf]])
-    X = np.column_stack([values, values[::-1], np.roll(values, 7)])
-    same_bits(Compiled(model, tmp_path).call("m_score", pd.DataFrame(X), 1)[:, 0], model.decision_function(X))
+
+@pytest.mark.parametrize("kind", FAR)
+def test_predictions_of_scores_far_out(kind, tmp_path):
+    check_found(*far_out(kind), tmp_path)
+
+
+@pytest.mark.parametrize("made", [by_hand, without_voters, mixed])
+def test_odd_models(made, tmp_path):
+    check_found(*made(), tmp_path)
 
 
 @pytest.mark.parametrize("kind", ["logit-2", "targets"])
@@ -112,7 +117,9 @@ def test_fast_math_is_refused(tmp_path):
 def test_names_and_text_that_c_cannot_have_are_refused():
     with pytest.raises(ValueError, match="which C cannot have"):
         to_c(fitted("logit-2"), name="a-b")
-    categories = {feature: [["a\0b"]] if feature == 3 else levels for feature, levels in fitted("logit-2").categories.items()}
+    categories = {
+        feature: [["a\0b"]] if feature == 3 else levels for feature, levels in fitted("logit-2").categories.items()
+    }
     model = fitted("logit-2")
     keep = ~np.isin(model.feature, list(categories))
     odd = model.replace(

@@ -7,7 +7,18 @@ import subprocess
 
 import numpy as np
 import pytest
-from export_models import KINDS, NASTY, fitted, hard_rows, same_bits, shared_thresholds
+from export_models import (
+    FAR,
+    KINDS,
+    by_hand,
+    check,
+    far_out,
+    fitted,
+    hard_rows,
+    mixed,
+    same_bits,
+    without_voters,
+)
 
 from quadboost.export.javascript import to_javascript
 
@@ -15,8 +26,10 @@ NODE = shutil.which("node")
 needs_node = pytest.mark.skipif(NODE is None, reason="node is not installed (Debian: apt-get install nodejs)")
 
 ASK = """
-const rows = JSON.parse(require("fs").readFileSync(0, "utf8"), (_, v) => v === "+inf" ? Infinity : v === "-inf" ? -Infinity : v);
-const answers = rows.map((row) => [model.score(row), model.probabilities(row), model.predict(row), model.contributions(row)]);
+const infinite = { "+inf": Infinity, "-inf": -Infinity };
+const rows = JSON.parse(require("fs").readFileSync(0, "utf8"), (_, value) => infinite[value] || value);
+const asked = [model.score, model.probabilities, model.predict, model.contributions];
+const answers = rows.map((row) => asked.map((one) => one(row)));
 console.log(JSON.stringify({ answers: answers, wrong: model.selfTest(), intercept: model.intercept }));
 """
 
@@ -45,20 +58,13 @@ def rows_of(frame):
     return [{name: plain(value) for name, value in row.items()} for row in frame.to_dict("records")]
 
 
-@needs_node
-@pytest.mark.parametrize("kind", KINDS)
-def test_same_bits(kind, tmp_path):
-    model, frame = fitted(kind), hard_rows()
-    found = ask(model, rows_of(frame), tmp_path)
+def check_found(model, frame, folder):
+    """Scores, predictions and the self-test; and the terms add up."""
+    found = ask(model, rows_of(frame), folder)
     scores, probabilities, predictions, terms = zip(*found["answers"], strict=True)
-    expected = model.decision_function(frame)
-    same_bits(scores, expected.reshape(len(frame), -1))
+    check(model, frame, scores, predictions, probabilities)
     if model.classes is None:
-        np.testing.assert_allclose(predictions, model.predict(frame), rtol=1e-15)
         assert set(probabilities) == {None}
-    else:
-        assert list(predictions) == model.predict(frame).tolist()
-        np.testing.assert_allclose(probabilities, model.predict_proba(frame), rtol=0, atol=1e-15)
     for row, own in zip(terms, scores, strict=True):
         total = found["intercept"]
         for term in row:
@@ -68,12 +74,28 @@ def test_same_bits(kind, tmp_path):
 
 
 @needs_node
-def test_rows_may_be_arrays_and_thresholds_neighbours(tmp_path):
-    model, cuts = shared_thresholds()
-    values = np.concatenate([cuts, np.nextafter(cuts, np.inf), np.nextafter(cuts, -np.inf), [np.nan, np.inf, -np.inf]])
-    X = np.column_stack([values, values[::-1], np.roll(values, 7)])
-    found = ask(model, [[plain(value) for value in row] for row in X.tolist()], tmp_path)
-    same_bits([answer[0][0] for answer in found["answers"]], model.decision_function(X))
+@pytest.mark.parametrize("kind", KINDS)
+def test_same_bits(kind, tmp_path):
+    check_found(fitted(kind), hard_rows(), tmp_path)
+
+
+@needs_node
+@pytest.mark.parametrize("kind", FAR)
+def test_predictions_of_scores_far_out(kind, tmp_path):
+    check_found(*far_out(kind), tmp_path)
+
+
+@needs_node
+@pytest.mark.parametrize("made", [by_hand, without_voters, mixed])
+def test_odd_models(made, tmp_path):
+    check_found(*made(), tmp_path)
+
+
+@needs_node
+def test_rows_may_be_arrays(tmp_path):
+    model, frame = by_hand()
+    found = ask(model, [[plain(value) for value in row] for row in frame.to_numpy().tolist()], tmp_path)
+    same_bits([answer[0][0] for answer in found["answers"]], model.decision_function(frame))
 
 
 def page(model, program):
@@ -101,7 +123,7 @@ def test_a_page_gets_one_variable(tmp_path):
     [
         ({"plain": 1.0}, "the row has no"),
         ([1.0], "the row has 1 values, the model 7 features"),
-        ({name: "3" for name in fitted("logit-2").feature_names}, '"plain" is "3", not a number'),
+        (dict.fromkeys(fitted("logit-2").feature_names, "3"), '"plain" is "3", not a number'),
     ],
 )
 def test_wrong_rows_are_refused(row, message, tmp_path):
@@ -125,5 +147,4 @@ def test_names_that_are_none_are_refused():
 
 
 def test_text_of_the_model_cannot_end_the_script():
-    assert NASTY in fitted("logit-2").feature_names
     assert "\\u003c/script" in to_javascript(fitted("logit-2"))

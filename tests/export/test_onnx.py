@@ -1,43 +1,130 @@
 """ONNX: the same bits in onnxruntime."""
 
 import numpy as np
+import pandas as pd
 import pytest
-from export_models import KINDS, fitted, hard_rows, same_bits, shared_thresholds
+from export_models import FAR, KINDS, by_hand, check, far_out, fitted, hard_rows, mixed, same_bits, without_voters
 
+from quadboost import Ensemble
 from quadboost.export.onnx import self_test, session_input, to_onnx
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
 
 
-def rows_of(frame):
-    return [[None if v is None or v != v else v for v in row] for row in frame.itertuples(index=False)]
+def session_of(made):
+    onnx.checker.check_model(made, full_check=True)
+    assert self_test(made) == 0
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 2  # warnings are printed: a test below reads them
+    return onnxruntime.InferenceSession(made.SerializeToString(), options)
 
 
 def run(model, frame, missing_text="?", **options):
-    made = to_onnx(model, missing_text=missing_text, **options)
-    onnx.checker.check_model(made)
-    session = onnxruntime.InferenceSession(made.SerializeToString())
+    session = session_of(to_onnx(model, missing_text=missing_text, **options))
     names = [one.name for one in session.get_outputs()]
-    found = session.run(names, session_input(session, rows_of(frame), missing_text))
-    assert self_test(made) == 0
-    return dict(zip(names, found, strict=True))
+    rows = [[None if v is None or v != v else v for v in row] for row in frame.itertuples(index=False)]
+    return dict(zip(names, session.run(names, session_input(session, rows, missing_text)), strict=True))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_same_bits(kind):
-    model, frame = fitted(kind), hard_rows()
+def check_found(model, frame, capfd):
+    """Outputs, and their shapes; the terms add up; onnxruntime has nothing to say."""
     found = run(model, frame, contributions=True)
     expected = model.decision_function(frame)
-    same_bits(found["scores"], expected)
     assert found["scores"].shape == expected.shape
-    if model.classes is None:
-        np.testing.assert_allclose(found["prediction"], model.predict(frame), rtol=1e-15)
-    else:
-        assert found["label"].tolist() == model.predict(frame).tolist()
-        np.testing.assert_allclose(found["probabilities"], model.predict_proba(frame), rtol=0, atol=1e-15)
+    predictions = found["prediction"] if model.classes is None else found["label"].tolist()
+    check(model, frame, found["scores"], predictions, found.get("probabilities"))
     terms = found["contributions"].reshape(len(frame), -1, model.n_outputs)
     total = np.tile(np.atleast_1d(model.intercept), (len(frame), 1))
     for term in range(terms.shape[1]):
         total += terms[:, term]
     same_bits(total, expected.reshape(total.shape))
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_same_bits(kind, capfd):
+    check_found(fitted(kind), hard_rows(), capfd)
+
+
+@pytest.mark.parametrize("kind", FAR)
+def test_predictions_of_scores_far_out(kind, capfd):
+    check_found(*far_out(kind), capfd)
+
+
+@pytest.mark.parametrize("made", [by_hand, without_voters])
+def test_odd_models(made, capfd):
+    check_found(*made(), capfd)
+
+
+def test_a_column_of_text_and_numbers_is_text(capfd):
+    model, frame = mixed()
+    check_found(model, frame[[value is None or isinstance(value, str) for value in frame["m"]]], capfd)
+
+
+def numbers_as_levels():
+    """Levels that are numbers, in a matrix, some of them neighbours."""
+    near = [0.1, float(np.nextafter(0.1, 1)), float(np.nextafter(0.1, 0)), 7, -3]
+    model = Ensemble(
+        [0, 0, 0, 1],
+        [0, 1, 3, 0.5],
+        [0.3, 0.1, 0.7, 0.2],
+        0.1,
+        kind=[1, 1, 1, 0],
+        n_features=2,
+        categories={0: [[value] for value in near]},
+    )
+    values = np.array([*near, 7.5, np.nan, np.inf, -np.inf, np.nextafter(near[1], 1)])
+    return model, pd.DataFrame({"x0": values, "x1": np.arange(len(values)) / 10})
+
+
+def test_levels_that_are_numbers_are_columns_of_a_matrix(capfd):
+    model, frame = numbers_as_levels()
+    assert [one.name for one in to_onnx(model).graph.input] == ["X"]
+    check_found(model, frame, capfd)
+
+
+@pytest.mark.parametrize("made", [by_hand, numbers_as_levels, lambda: far_out("logit-2"), lambda: far_out("softmax-3")])
+def test_float32_takes_the_same_steps(made):
+    model, frame = made()
+    with np.errstate(over="ignore"):
+        single = frame.astype(np.float32)
+    found = run(model, single, dtype="float32")
+    assert found["scores"].dtype == np.float32
+    exact = model.decision_function(single.to_numpy())
+    size = np.abs(model.weight).sum() + 1
+    np.testing.assert_allclose(found["scores"], exact, rtol=0, atol=size * 2.0**-23)
+    if model.classes is not None:
+        assert found["probabilities"].sum(axis=1) == pytest.approx(1.0)
+
+
+def test_self_test_tells_a_changed_value():
+    made = to_onnx(by_hand()[0])
+    constant = next(one for one in made.graph.initializer if list(one.double_data) == [-0.3])
+    constant.double_data[0] = np.nextafter(-0.3, 0)
+    assert self_test(made) > 0
+
+
+def test_self_test_runs_from_a_file(tmp_path):
+    (tmp_path / "model.onnx").write_bytes(to_onnx(fitted("logit-3"), missing_text="?").SerializeToString())
+    assert self_test(tmp_path / "model.onnx") == 0
+
+
+def test_missing_text_must_be_no_level():
+    with pytest.raises(ValueError, match="missing_text='' is a level; give text that is none"):
+        to_onnx(fitted("logit-2"))
+
+
+def test_wrong_types_are_refused():
+    with pytest.raises(ValueError, match="float16"):
+        to_onnx(fitted("logit-2"), dtype="float16")
+
+
+def test_without_onnx_the_remedy_is_told(run_python):
+    code = (
+        "import sys; sys.modules['onnx'] = None\n"
+        "import numpy as np, quadboost\nfrom quadboost.export import to_onnx\n"
+        "model = quadboost.Ensemble([], [], [], 0.0, n_features=1)\n"
+        "try:\n    to_onnx(model)\nexcept ImportError as error:\n    print(error)"
+    )
+    assert "pip install 'quadboost[onnx]'" in run_python(code)

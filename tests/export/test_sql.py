@@ -1,12 +1,27 @@
 """SQL: the same bits in DuckDB, SQLite and PostgreSQL."""
 
+import sqlite3
+
 import numpy as np
 import pandas as pd
 import pytest
 from databases import Duckdb, Postgres, Sqlite
-from export_models import FEW, KINDS, NASTY, fitted, hard_rows, same_bits, shared_thresholds
+from export_models import (
+    FAR,
+    KINDS,
+    NASTY,
+    by_hand,
+    check,
+    far_out,
+    fitted,
+    hard_rows,
+    mixed,
+    same_bits,
+    without_voters,
+)
 
-from quadboost.export.sql import self_test, to_sql
+from quadboost import Ensemble
+from quadboost.export.sql import DIALECTS, self_test, to_sql
 
 
 @pytest.fixture(scope="module")
@@ -26,20 +41,175 @@ def database(request):
     opened.close()
 
 
+def ask(database, model, frame, **options):
+    """Put a table, score it, and run the self-test; the rows in their order."""
+    database.put(frame.assign(row=range(len(frame))), "t")
+    sql = to_sql(model, "t", database.dialect, keep=["row"], **options)
+    assert len(database.ask(self_test(sql))) == 0
+    return database.ask(sql).sort_values("row")
+
+
+def columns(found, name):
+    return found[[column for column in found if column.startswith(name)]].to_numpy()
+
+
+def check_found(model, frame, found):
+    predictions = columns(found, "prediction") if model.classes is None else found["prediction"].tolist()
+    check(model, frame, columns(found, "score"), predictions, columns(found, "probability"))
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_same_bits(kind, database):
-    model, frame = fitted(kind), hard_rows().assign(id=range(300))
+    model, frame = fitted(kind), hard_rows()
+    check_found(model, frame, ask(database, model, frame))
+
+
+@pytest.mark.parametrize("kind", FAR)
+def test_predictions_of_scores_far_out(kind, database):
+    model, frame = far_out(kind)
+    check_found(model, frame, ask(database, model, frame))
+
+
+def test_thresholds_that_are_neighbours(database):
+    model, frame = by_hand()
+    check_found(model, frame, ask(database, model, frame))
+
+
+def test_a_model_without_voters(database):
+    model, frame = without_voters()
+    check_found(model, frame, ask(database, model, frame))
+
+
+@pytest.mark.parametrize("kind", ["logit-2", "targets", "trees-3"])
+def test_contributions_add_up(kind, database):
+    model, frame = fitted(kind), hard_rows()
+    found = ask(database, model, frame, contributions=True)
+    names = [name for name in found if name.startswith("score")]
+    for name, total in zip(names, np.atleast_1d(model.intercept), strict=True):
+        suffix = name.removeprefix("score")
+        terms = [n for n in found if n.startswith("contribution_") and n.endswith(suffix)]
+        assert len(terms) >= 6
+        for term in terms:
+            total = total + found[term].to_numpy()
+        same_bits(total, found[name])
+
+
+@pytest.mark.slow
+def test_more_terms_than_an_expression_can_have(database):
+    n = 900 if database.dialect == "postgres" else 1200  # its rows cannot hold more
+    rng = np.random.default_rng(0)
+    model = Ensemble(range(n), rng.normal(size=n), rng.normal(size=n), 0.1, n_features=n)
+    frame = pd.DataFrame(rng.normal(size=(5, n)), columns=[f"x{j}" for j in range(n)])
+    check_found(model, frame, ask(database, model, frame))
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", pytest.param("postgres", marks=pytest.mark.slow)])
+def test_not_a_number_is_missing(dialect, request):
+    database = Duckdb() if dialect == "duckdb" else request.getfixturevalue("postgres")
+    model, _ = by_hand()
+    database.put(pd.DataFrame({"x2": [1]}), "t")
+    odd = "(SELECT CAST('NaN' AS float8) AS x0, CAST(NULL AS float8) AS x1, x2 FROM t)"
+    found = database.ask(to_sql(model, "t", dialect).replace('"t"', odd))
+    same_bits(found["score"], model.decision_function(np.array([[np.nan, np.nan, 1.0]])))
+
+
+def test_sqlite_tells_text_from_numbers():
+    database, (model, frame) = Sqlite(), mixed()
+    found = ask(database, model, frame)
+    check_found(model, frame, found)
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", pytest.param("postgres", marks=pytest.mark.slow)])
+def test_elsewhere_a_column_of_text_and_numbers_is_text(dialect, request):
+    database = Duckdb() if dialect == "duckdb" else request.getfixturevalue("postgres")
+    model, frame = mixed()
+    frame = frame[[value is None or isinstance(value, str) for value in frame["m"]]].reset_index(drop=True)
+    check_found(model, frame, ask(database, model, frame))
+
+
+def test_sqlite_compares_text_by_its_bytes_whatever_the_column_says():
+    database, (model, _) = Sqlite(), mixed()
+    frame = pd.DataFrame({"m": ["x", "X"], "row": [0, 1]})
+    database.put(frame, "t", types={"m": "TEXT COLLATE NOCASE"})
+    found = database.ask(to_sql(model, "t", "sqlite"))
+    same_bits(found["score"], model.decision_function(frame[["m"]]))
+
+
+def test_sqlite_does_not_make_numbers_of_text():
+    database, (model, _) = Sqlite(), by_hand()
+    database.put(pd.DataFrame({"x0": ["12x"], "x1": [""], "x2": [1.0]}), "t")
+    found = database.ask(to_sql(model, "t", "sqlite"))
+    same_bits(found["score"], model.decision_function(np.array([[np.nan, np.nan, 1.0]])))
+
+
+def test_a_column_that_is_not_there_is_an_error(database):
+    model, frame = by_hand()
+    database.put(frame[["x0", "x1"]], "t")
+    with pytest.raises(Exception, match="x2"):
+        database.ask(to_sql(model, "t", database.dialect))
+
+
+def test_names_and_text_do_no_harm(database):
+    model, frame = fitted("logit-2"), hard_rows()
     database.put(frame, "t")
-    sql = to_sql(model, "t", database.dialect, keep=["id"])
-    found = database.ask(sql).sort_values("id")
-    rows = frame.drop(columns="id")
-    scores = [name for name in found if name.startswith("score")]
-    same_bits(found[scores].to_numpy(), model.decision_function(rows))
-    if model.classes is None:
-        expected = model.predict(rows).reshape(len(rows), -1)
-        np.testing.assert_allclose(found[[n for n in found if n.startswith("prediction")]].to_numpy(), expected, rtol=1e-15)
-    else:
-        assert found["prediction"].tolist() == model.predict(rows).tolist()
-        p = found[[name for name in found if name.startswith("probability")]].to_numpy()
-        np.testing.assert_allclose(p, model.predict_proba(rows), rtol=0, atol=1e-15)
-    assert len(database.ask(self_test(sql))) == 0
+    frame = frame.rename(columns={NASTY: NASTY, "plain": "x'; drop table t; --"})
+    model = model.replace(feature_names=frame.columns)
+    database.put(frame.assign(row=range(len(frame))), NASTY)
+    found = database.ask(to_sql(model, NASTY, database.dialect, keep=["row", NASTY]))
+    same_bits(found.sort_values("row")["score"], model.decision_function(frame))
+    assert NASTY in found
+    assert len(database.ask("SELECT * FROM t")) == len(frame)
+
+
+def test_a_name_cannot_be_taken_for_the_self_test():
+    model = by_hand()[0].replace(feature_names=["a\n--test: ; drop table t; --", "b", "c"])
+    with pytest.raises(ValueError, match="a name has a line that begins with '--test: '"):
+        to_sql(model, "t")
+
+
+def test_a_feature_that_is_only_asked_whether_it_is_missing(database):
+    model = Ensemble([0], [0.0], [0.5], 0.1, kind=[2], n_features=1, feature_names=["x"])
+    frame = pd.DataFrame({"x": [1e300, np.nan, -np.inf]})
+    check_found(model, frame, ask(database, model, frame))
+
+
+def test_a_schema_may_stand_before_the_table(database):
+    model, frame = by_hand()
+    database.put(frame, "t")
+    schema = {"duckdb": "main", "sqlite": "main", "postgres": "public"}[database.dialect]
+    assert len(database.ask(to_sql(model, (schema, "t"), database.dialect))) == len(frame)
+
+
+def test_self_test_tells_a_changed_value(database):
+    text = self_test(to_sql(by_hand()[0], "t", database.dialect))
+    literal = DIALECTS[database.dialect].double
+    assert text.count(literal(-0.3)) > 0
+    found = database.ask(text.replace(literal(-0.3), literal(-0.4)))
+    assert len(found) > 0
+    assert {"hexadecimal", "expected_0", "found_0"} <= {*found}
+
+
+def test_the_self_test_is_in_comments_that_no_text_can_end():
+    text = to_sql(fitted("logit-2"), "t", "postgres")
+    lines = text.split("\n")
+    first = next(i for i, line in enumerate(lines) if line.startswith("--test: "))
+    assert all(line.startswith("--test: ") for line in lines[first:-1])
+    assert not {"\r", "\x0b", "\x0c", "\x85", "\u2028"} & {*text}
+
+
+@pytest.mark.parametrize(
+    "value", [0.1, 1 / 3, -2.5, 5e-324, 1.7976931348623157e308, 2.0**60, 123456789.123456789, -1e-300, 0.0, 2.0**-1060]
+)
+def test_sqlite_reads_doubles_exactly(value):
+    found = sqlite3.connect(":memory:").execute(f"SELECT {DIALECTS['sqlite'].double(value)}").fetchone()[0]
+    assert found.hex() == value.hex()
+
+
+def test_wrong_arguments_are_refused():
+    model = fitted("logit-2")
+    with pytest.raises(ValueError, match="the dialect is 'mysql', not one of duckdb, postgres, sqlite"):
+        to_sql(model, "t", "mysql")
+    with pytest.raises(ValueError, match="keep has 'score', which the query returns already"):
+        to_sql(model, "t", keep=["score"])
+    with pytest.raises(ValueError, match="has a character that SQL cannot hold"):
+        to_sql(model, "a\0b")

@@ -7,20 +7,23 @@ import pytest
 
 from quadboost.boosting.limits import limited
 from quadboost.boosting.losses import Loss
-from quadboost.boosting.penalties import L1, L2
+from quadboost.boosting.penalties import L1, L2, LInf
 from quadboost.boosting.rounds import run_rounds
 from quadboost.boosting.schedule import Schedule
 from quadboost.fitting.growth import Growth, grow_trees
-from quadboost.fitting.limits import monotone_limits
+from quadboost.fitting.limits import limits_of
+from quadboost.fitting.problem import Problem, Reading
+from quadboost.model.ensemble import Ensemble, load
 from quadboost.moments.moments import column_moments
 from quadboost.voters.columns import MISSING
 from quadboost.voters.thresholds import candidate_voters
 
 M = 500
+SIGNS = np.array([1, -1, 0, 0])
 
 
-def table():
-    random = np.random.default_rng(0)
+def table(seed=0):
+    random = np.random.default_rng(seed)
     X = random.normal(size=(M, 4))
     y = np.sin(2 * X[:, 0]) * (X[:, 1] > 0) + np.cos(2 * X[:, 1]) + X[:, 2] * X[:, 0] + 0.3 * random.normal(size=M)
     X[random.random(M) < 0.1, 0] = np.nan
@@ -36,19 +39,21 @@ def voters_with_trees(X, y):
 def test_stumps_have_the_sign_of_their_feature_and_is_missing_is_free():
     X, _ = table()
     voters = candidate_voters(X, thresholds=5)
-    limits = monotone_limits(voters, np.array([1, -1, 0, 0]))
+    limits = limits_of(voters, SIGNS)
     feature, kind, _ = voters.describe(np.arange(voters.n_voters))
     np.testing.assert_array_equal(limits.lower == 0, (feature == 0) & (kind != MISSING))
     np.testing.assert_array_equal(limits.upper == 0, (feature == 1) & (kind != MISSING))
     assert (kind == MISSING).any()
-    assert monotone_limits(voters, np.zeros(4)) is None
+    assert limits.factor is None
+    assert limits_of(voters, np.zeros(4), by_length=True) is None
+    assert limits_of(voters) is None
 
 
 def test_a_rule_may_move_where_all_its_conditions_let_it():
     X, y = table()
     voters = voters_with_trees(X, y)
-    trees, signs = voters.trees, np.array([1, -1, 0, 0])
-    limits = monotone_limits(voters, signs)
+    trees, signs = voters.trees, SIGNS
+    limits = limits_of(voters, signs)
     lower, upper = (own[voters.first_rule :] for own in (limits.lower, limits.upper))
     kinds = set()
     rules = [path for path, is_root in zip(trees.paths(), trees.is_root, strict=True) if not is_root]
@@ -60,33 +65,55 @@ def test_a_rule_may_move_where_all_its_conditions_let_it():
     assert kinds == {frozenset(), frozenset({1}), frozenset({-1}), frozenset({1, -1})}
 
 
-@pytest.mark.parametrize("penalty", [L1(0.003), L2(0.05)], ids=repr)
-def test_stumps_and_rules_together_are_monotone_exactly(penalty):
+def test_a_rule_is_penalised_by_the_root_of_its_length():
     X, y = table()
     voters = voters_with_trees(X, y)
-    moments = column_moments(voters, voters.code(X), y)
-    signs = np.array([1, -1, 0, 0])
-    schedule = Schedule(max_rounds=2000, tol=1e-3)
+    limits = limits_of(voters, by_length=True)
+    assert limits.lower is None
+    assert (limits.factor[: voters.first_rule] == 1).all()
+    paths = [path for path, is_root in zip(voters.trees.paths(), voters.trees.is_root, strict=True) if not is_root]
+    length = [len({(voters.trees.feature[node], right) for node, right in path}) for path in paths]
+    np.testing.assert_array_equal(limits.factor[voters.first_rule :], np.sqrt(length))
+    assert max(length) > 2
+    both = limits_of(voters, np.array([1, 0, 0, 0]), by_length=True)
+    np.testing.assert_array_equal(both.factor, limits.factor)
+    assert (both.lower == 0).any()
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("penalty", [L1(0.003), L2(0.05), LInf(0.05)], ids=repr)
+def test_stumps_and_rules_together_are_monotone_exactly(penalty, seed, tmp_path):
+    X, y = table(seed)
+    voters = voters_with_trees(X, y)
+    limits = limits_of(voters, SIGNS, by_length=True)
     found = run_rounds(
-        moments, limited(penalty, monotone_limits(voters, signs)), schedule, mode="corrective", fit_intercept=True
-    )
-    assert np.count_nonzero(found.weight[voters.first_rule :]) > 10
-    node_weight = np.zeros((voters.trees.n_nodes, 1))
-    node_weight[~voters.trees.is_root, 0] = found.weight[voters.first_rule :]
-    values = voters.trees.leaf_values(node_weight)
-    for feature, sign in ((0, 1), (1, -1)):
-        rows = np.tile(X[:60], (80, 1, 1))
-        rows[:, :, feature] = np.linspace(-3, 3, 80)[:, None]
-        codes = voters.code(rows.reshape(-1, 4))
-        scores = voters.scores(codes, _without_rules(voters, found.weight), np.zeros(1))[:, 0]
-        for tree in range(voters.trees.n_trees):
-            own = slice(voters.trees.start[tree], voters.trees.start[tree + 1])
-            leaves = values[own][voters.trees.is_leaf[own], 0]
-            scores += leaves[codes[:, voters.n_features + tree] - 1]
-        assert (sign * np.diff(scores.reshape(80, 60), axis=0) >= 0).all()
+        column_moments(voters, voters.code(X), y), limited(penalty, limits), Schedule(max_rounds=1000, tol=1e-3),
+        mode="corrective", fit_intercept=True,
+    )  # fmt: skip
+    stumps, rules = found.weight[: voters.first_rule], found.weight[voters.first_rule :]
+    assert np.count_nonzero(rules) > 10
+    active = np.flatnonzero(stumps)
+    feature, kind, threshold = voters.describe(active)
+    node_weight = np.zeros(voters.trees.n_nodes)
+    node_weight[~voters.trees.is_root] = rules
+    model = Ensemble(
+        feature, threshold, stumps[active], found.intercept, kind=kind, n_features=4, trees=voters.trees,
+        node_weight=node_weight,
+    )  # fmt: skip
+    model.save(tmp_path / "model.h5")
+    for own in (model, load(tmp_path / "model.h5")):
+        for feature, sign in ((0, 1), (1, -1)):
+            rows = np.tile(X[:60], (80, 1, 1))
+            rows[:, :, feature] = np.linspace(-3, 3, 80)[:, None]
+            scores = own.decision_function(rows.reshape(-1, 4)).reshape(80, 60)
+            assert (sign * np.diff(scores, axis=0) >= 0).all()
+            assert (scores[0] != scores[-1]).any()
 
 
-def _without_rules(voters, weight):
-    own = weight.copy()
-    own[voters.first_rule :] = 0.0
-    return own[:, None]
+def test_long_rules_are_penalised_more_along_the_whole_path():
+    """Also by the l1 penalty of strength zero that a path begins with; not under other penalties."""
+    X, y = table()
+    problem = Problem.of_targets(X, y[:, 0], None, Reading())
+    voters = voters_with_trees(X, y)
+    assert problem.limited(L1(0.0), voters).at(0.1).shrink[-1] > 0.1
+    assert not problem.limited(L2(0.1), voters).differs

@@ -13,9 +13,9 @@ from quadboost.boosting.losses import Poisson
 from quadboost.boosting.penalties import L1, L2, LInf, NoPenalty
 from quadboost.boosting.schedule import Schedule
 from quadboost.fitting.losses import coded, constant
+from quadboost.fitting.measured import Measured
 from quadboost.fitting.passes import FLATTER, Passes, minimise
 from quadboost.fitting.problem import Problem
-from quadboost.fitting.training import Measured
 
 SCHEDULE = Schedule(max_rounds=10_000, tol=1e-9)
 

@@ -10,8 +10,9 @@ from mixed_table import mixed_table, targets
 
 from quadboost import QuadBoostClassifier, QuadBoostRegressor
 from quadboost.boosting.schedule import Schedule
+from quadboost.fitting.measured import Measured, Options
 from quadboost.fitting.problem import Problem, Reading
-from quadboost.fitting.training import Measured, Options, train
+from quadboost.fitting.training import train
 
 M = 200
 X = mixed_table(M)

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from model_files import MODELS, assert_valid, bits, calibrated, example, forged, parts_of_format_1, with_metadata
+from some_trees import random_trees
 
 from quadboost import Ensemble
 from quadboost.data.schema import INTEGERS
@@ -96,6 +97,21 @@ finite = st.floats(allow_nan=False, allow_infinity=False)
 
 
 @st.composite
+def nodes(draw: st.DrawFn, n_features: int, categories: dict[int, Any], n_outputs: int) -> dict[str, Any]:
+    """Trees, their weights, and perhaps their masses; on features with a level at least."""
+    n_levels = {feature: len(levels) for feature, levels in categories.items()}
+    n_leaves = draw(st.lists(st.integers(1, 5), max_size=4 if all(n_levels.values()) else 0))
+    thresholds = [np.array(draw(st.lists(finite, min_size=1, max_size=3))) for _ in range(n_features)]
+    trees = random_trees(np.random.default_rng(draw(st.integers(0, 99))), n_leaves, thresholds, n_levels)
+    shape = (trees.n_nodes,) if n_outputs == 0 else (trees.n_nodes, n_outputs)
+    size = trees.n_nodes * max(n_outputs, 1)
+    weight = np.array(draw(st.lists(finite, min_size=size, max_size=size)), np.float64).reshape(shape)
+    weight[trees.start[:-1]] = 0.0
+    mass = np.where(trees.is_root, 2.0, 0.5) if draw(st.booleans()) else np.empty(0)
+    return {"trees": trees, "node_weight": weight, "node_mass": mass}
+
+
+@st.composite
 def records(draw: st.DrawFn) -> ModelRecord:
     n_features = draw(st.integers(1, 5))
     values = scalars.filter(lambda value: type(value) is not int or value in INTEGERS)
@@ -129,6 +145,7 @@ def records(draw: st.DrawFn) -> ModelRecord:
         link=link,
         slope=1.0 if n_outputs == 0 else np.ones(n_outputs),
         bin_error=np.empty(0) if n_outputs == 0 else np.empty((0, n_outputs)),
+        **draw(nodes(n_features, categories, n_outputs)),
         info=draw(st.dictionaries(names, st.recursive(scalars | st.none(), st.lists, max_leaves=8))),
     )
 

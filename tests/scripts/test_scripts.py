@@ -169,3 +169,16 @@ def test_the_fuzzer_of_model_files_ends_at_an_error(monkeypatch, tmp_path):
     monkeypatch.setattr(fuzzer, "TESTS", tmp_path)
     with pytest.raises(SystemExit, match=r"MemoryError: too much\s+seed 7 ended with status 1: "):
         fuzzer.run(str(tmp_path), 7, 3)
+
+
+@pytest.mark.slow
+def test_constraints_are_measured_beside_their_absence(run_script, tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(200, 2)), columns=["a", "b"])
+    frame.assign(y=frame["a"] + rng.normal(size=200)).to_csv(tmp_path / "table.csv", index=False)
+    printed = run_script(
+        "measure_constraints.py", str(tmp_path / "table.csv"), "--target", "y", "--monotone", "a=1", "b=-1"
+    )
+    rows = [line.split("|")[1:-1] for line in printed.splitlines()[2:]]
+    assert [row[0].strip() for row in rows][:3] == ["QuadBoost, l1", "QuadBoost, l2", "QuadBoost, linf"]
+    assert all(-1 < float(figure) < 1 for row in rows for figure in row[1:3])

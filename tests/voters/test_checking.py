@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from quadboost.voters.checking import bins_of_shapes, check_bins, check_voters
+from quadboost.voters.checking import bins_of_shapes, check_bins, check_trees, check_voters
+from quadboost.voters.trees import Trees
 
 # Feature 1 has three levels; 0 and 2 are numbers.
 CATEGORIES = {1: [["a"], ["b"], ["c", "d"]]}
@@ -129,3 +130,64 @@ def test_errors_are_of_all_bins_and_go_with_masses():
     ):
         with pytest.raises(ValueError, match=message):
             check_mass(mass, error)
+
+
+# Of two trees: one asks for a number and then for a level, the other is a root alone.
+NODES = {
+    "start": [0, 5, 6],
+    "feature": [0, -1, 1, -1, -1, -1],
+    "threshold": [0.5, 0.0, 2.0, 0.0, 0.0, 0.0],
+    "missing_right": [1, 0, 0, 0, 0, 0],
+}
+
+
+def check_nodes(weight=(0, 1, 2, 3, 4, 0), mass=(), n_features=2, categories=CATEGORIES, **changes):
+    types = (np.int64, np.int32, np.float64, np.uint8)
+    arrays = (np.array(own, dtype) for own, dtype in zip((NODES | changes).values(), types, strict=True))
+    check_trees(Trees(*arrays), np.array(weight, float), np.array(mass, float), n_features, categories)
+
+
+def nodes_changed(name, place, value):
+    values = [*NODES[name]]
+    values[place] = value
+    return {name: values}
+
+
+def test_trees_that_a_model_has_are_taken():
+    check_nodes()
+    check_nodes(mass=[4, 1, 3, 0, 3, 4])
+    check_nodes(weight=np.zeros((6, 3)), n_features=2**31 - 1)
+    check_trees(Trees.none(), np.zeros((0, 2)), np.zeros(0), 0, {})
+    check_nodes(**nodes_changed("threshold", 2, 0.5), categories={})  # no level, if the feature has none
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (nodes_changed("feature", 2, 2), "node 2 asks for feature 2, but there are 2 features"),
+        (nodes_changed("feature", 5, -2), "node 5 asks for feature -2; a leaf has -1"),
+        (nodes_changed("missing_right", 0, 2), "node 0 sends missing values to side 2, not 0 or 1"),
+        (nodes_changed("missing_right", 1, 1), "node 1 is a leaf, and has the threshold 0.0 or a side for missing"),
+        (nodes_changed("threshold", 1, 1.0), "node 1 is a leaf, and has the threshold 1.0"),
+        (nodes_changed("threshold", 2, 3.0), "node 2 asks for level 3.0, which its feature does not have"),
+        (nodes_changed("threshold", 2, 0.5), "node 2 asks for level 0.5"),
+        (nodes_changed("threshold", 0, np.inf), "node_threshold 0 is inf, not a finite number"),
+        (nodes_changed("start", 1, 4), "tree 1 is not one"),
+        (nodes_changed("start", 1, 0), "do not share out the 6 nodes in order"),
+        (nodes_changed("start", 2, 7), "do not share out the 6 nodes in order"),
+        (nodes_changed("start", 0, -1), "do not share out the 6 nodes in order"),
+        ({"start": [0, 5, 2**63 - 1, -(2**63), 6]}, "do not share out the 6 nodes in order"),
+        ({"categories": {1: []}}, "node 2 asks for level 2.0"),
+        ({"weight": np.zeros(5)}, "there are 6 thresholds, 6 sides for missing values and 5 weights for 6 nodes"),
+        ({"weight": [0, 1, np.nan, 1, 1, 0]}, "node_weight 2 is nan, not a finite number"),
+        ({"weight": [0, 1, 1, 1, 1, 1]}, "the root of tree 1 has the weight 1.0, not 0"),
+        ({"mass": [1] * 5}, r"node_mass has the shape \(5,\); give one for each of the 6 nodes, or none"),
+        ({"mass": np.ones((6, 1))}, r"node_mass has the shape \(6, 1\)"),
+        ({"mass": [4, 1, 3, -1, 3, 4]}, "node_mass 3 is -1.0, less than 0"),
+        ({"mass": [4, 1, 3, 0, 3, 0]}, "the root of tree 1 has the mass 0.0, not more than 0"),
+        ({"mass": [4, 5, 3, 0, 3, 4]}, "node_mass 1 is 5.0, more than that of the root"),
+    ],
+)
+def test_trees_that_no_model_has_are_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        check_nodes(**change)

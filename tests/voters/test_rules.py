@@ -15,7 +15,6 @@ TREE = Trees(
     start=np.array([0, 9]),
     feature=np.array([0, 2, -1, 2, -1, -1, 0, -1, -1], dtype=np.int32),
     threshold=np.array([1.0, 5, 0, 7, 0, 0, 3, 0, 0]),
-    right=np.array([6, 3, -1, 5, -1, -1, 8, -1, -1], dtype=np.int32),
     missing_right=np.zeros(9, dtype=np.uint8),
 )
 

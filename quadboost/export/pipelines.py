@@ -1,0 +1,98 @@
+"""Converters for skl2onnx: a scikit-learn pipeline that ends in one of our estimators becomes one ONNX model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .additive import additive
+from .onnx import ML, Graph
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+OPSET, ML_OPSET = 15, 3  # skl2onnx knows none above 3
+NEEDS_SKL2ONNX = "converting a pipeline needs skl2onnx, which is not installed; pip install 'quadboost[onnx]'"
+
+
+def pipeline_to_onnx(pipeline: Any, X: Any) -> ModelProto:
+    """Convert a fitted pipeline; skl2onnx reads the types of its inputs from some rows X.
+
+    Rows of doubles give a model of doubles. Probabilities are a matrix.
+    """
+    if X is None:
+        raise ValueError("X is None; give a pipeline some rows, to_onnx(pipeline, X[:1]), for the types of its inputs")
+    register()
+    from skl2onnx import to_onnx
+
+    last = pipeline.steps[-1][1]
+    options = {id(last): {"zipmap": False}} if hasattr(last, "predict_proba") else None
+    return to_onnx(pipeline, X, options=options)
+
+
+def register() -> None:
+    """Make our estimators known to skl2onnx in this process, so that its own functions convert them."""
+    try:
+        from skl2onnx import update_registered_converter
+    except ImportError:
+        raise ImportError(NEEDS_SKL2ONNX) from None
+    from ..estimators.cv import QuadBoostClassifierCV, QuadBoostRegressorCV
+    from ..estimators.plain import QuadBoostClassifier, QuadBoostRegressor
+
+    for kind in (QuadBoostClassifier, QuadBoostClassifierCV):
+        options = {"zipmap": [True, False, "columns"], "nocl": [True, False], "output_class_labels": [True, False]}
+        update_registered_converter(kind, kind.__name__, _classifier_shapes, _convert, options=options)
+    for other in (QuadBoostRegressor, QuadBoostRegressorCV):
+        update_registered_converter(other, other.__name__, _regressor_shapes, _convert)
+
+
+def _classifier_shapes(operator: Any) -> None:
+    """A label and probabilities for each row: doubles, unless a ZipMap follows, which knows floats alone."""
+    from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType, Int64TensorType, StringTensorType
+
+    classes = operator.raw_operator.classes_
+    label = StringTensorType if classes.dtype.kind in "UO" else Int64TensorType
+    operator.outputs[0].set_type(label([None]))
+    zipmap = operator.scope_inst.get_options(operator.raw_operator, {"zipmap": True})["zipmap"]
+    operator.outputs[1].set_type((FloatTensorType if zipmap else DoubleTensorType)([None, len(classes)]))
+
+
+def _regressor_shapes(operator: Any) -> None:
+    from skl2onnx.common.data_types import DoubleTensorType
+
+    form = additive(operator.raw_operator)
+    operator.outputs[0].set_type(DoubleTensorType([None, form.n_outputs]))
+
+
+def _convert(scope: Any, operator: Any, container: Any) -> None:
+    """Add the nodes of a model to those of the pipeline."""
+    form = additive(operator.raw_operator)
+    graph = Graph(np.dtype(np.float64), prefix=scope.get_unique_variable_name("quadboost") + "/", ml=ML_OPSET)
+    columns = [_as_double(graph, variable) for variable in operator.inputs]
+    if 1 < len(columns) < len(form.names):
+        columns = [graph.add("Concat", *columns, axis=1)]
+    outputs = graph.outputs_of(form, columns)
+    if form.classes:
+        whole = form.ensemble.classes.dtype.kind in "iub"  # type: ignore[union-attr]
+        label = graph.add("Cast", outputs["label"], to=graph._integer) if whole else outputs["label"]
+        kind = operator.outputs[1].type.to_onnx_type().tensor_type.elem_type
+        results = [label, graph.add("Cast", outputs["probabilities"], to=kind)]
+    else:
+        shape = graph.constant(np.array([-1, form.n_outputs]))
+        results = [graph.add("Reshape", outputs["prediction"], shape)]
+    for result, variable in zip(results, operator.outputs, strict=True):
+        graph.nodes.append(
+            graph.helper.make_node("Identity", [result], [variable.full_name], f"{graph.prefix}{variable.raw_name}")
+        )
+    container.nodes.extend(graph.nodes)
+    container.initializers.extend(graph.initializers)
+    container.node_domain_version_pair_sets |= {("", OPSET), (ML, ML_OPSET)}
+
+
+def _as_double(graph: Graph, variable: Any) -> str:
+    from skl2onnx.common.data_types import DoubleTensorType, StringTensorType
+
+    if isinstance(variable.type, DoubleTensorType | StringTensorType):
+        return str(variable.full_name)
+    return graph.add("Cast", variable.full_name, to=graph.element)

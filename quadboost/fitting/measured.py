@@ -1,0 +1,185 @@
+"""What a fit is told, the rows that it has measured, and what it leaves behind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from ..boosting.losses import LOSSES, Loss, make_loss
+from ..boosting.penalties import make_penalty
+from ..boosting.records import Progress
+from ..boosting.result import Boosted
+from ..boosting.rounds import MODES
+from ..boosting.schedule import Schedule
+from ..boosting.strength import Strengths
+from ..common.checks import at_least, one_of, positive
+from ..common.threads import threads_for
+from ..data.exact import exact_mean
+from ..moments.moments import Moments, column_moments
+from ..voters.columns import Voters
+from ..voters.thresholds import check_thresholds
+from .growth import Grown, Growth, grow_trees
+from .problem import Problem, Rows
+
+NO_TREES = Growth()
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a fit can be told; see `boost` and `candidate_voters`."""
+
+    penalty: str | None
+    reg_lambda: float | str
+    alpha_max: float
+    mode: str
+    fit_intercept: bool
+    thresholds: int | str
+    spacing: str
+    cache_bytes: int
+    n_threads: int
+    schedule: Schedule
+    loss: str = "squared"
+    quantile: float = 0.5
+    huber_width: float | str = "auto"
+    growth: Growth = NO_TREES
+
+    def __post_init__(self) -> None:
+        one_of("loss", self.loss, LOSSES)
+        if self.reg_lambda == "theory" and self.growth.n_trees:
+            raise ValueError("reg_lambda='theory' is for stumps, not for rules; use 'auto' or a number")
+        if self.loss != "squared":
+            self._check_loss()
+        if isinstance(self.reg_lambda, str):
+            one_of("reg_lambda", self.reg_lambda, ("auto", "theory"))
+            if self.reg_lambda == "theory" and self.penalty not in ("l1", "l2"):
+                raise ValueError(f"reg_lambda='theory' is for the penalties 'l1' and 'l2', not for {self.penalty!r}")
+        make_penalty(self.penalty, 0.0 if isinstance(self.reg_lambda, str) else self.reg_lambda, self.alpha_max)
+        one_of("mode", self.mode, MODES)
+        one_of(
+            "fit_intercept",
+            bool(self.fit_intercept) if self.fit_intercept in (0, 1) else self.fit_intercept,
+            (True, False),
+        )
+        check_thresholds(self.thresholds, self.spacing)
+        at_least("cache_bytes", self.cache_bytes, 1)
+
+    def _check_loss(self) -> None:
+        if self.mode != "corrective" and not self.growth.n_trees:
+            raise ValueError(
+                f"mode={self.mode!r} is for loss='squared' or trees; with loss={self.loss!r} use mode='corrective'"
+            )
+        if self.reg_lambda == "theory":
+            raise ValueError(
+                f"reg_lambda='theory' is for loss='squared', not for {self.loss!r}; use 'auto' or a number"
+            )
+        if not 0 < positive("quantile", self.quantile) < 1:
+            raise ValueError(f"quantile={self.quantile!r} must lie between 0 and 1, such as 0.9")
+        if self.huber_width != "auto":
+            positive("huber_width", self.huber_width)
+
+    @property
+    def follows_path(self) -> bool:
+        """Whether the strength is chosen along a path."""
+        return self.reg_lambda == "auto" and self.penalty == "l1" and self.mode == "corrective"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Rows that are summed: the voters that they were coded by, and their moments; and how trees were grown, if any."""
+
+    rows: Rows
+    voters: Voters
+    codes: np.ndarray
+    moments: Moments
+    grown: Grown | None = None
+
+    @property
+    def n_threads(self) -> int:
+        return threads_for(self.codes.size, self.moments.n_threads)
+
+    @classmethod
+    def of(
+        cls, problem: Problem, rows: Rows, options: Options, voters: Voters | None = None, *,
+        grow_on: Voters | None = None,
+    ) -> Measured:  # fmt: skip
+        """Code and sum rows, by given voters or by those that the rows themselves suggest.
+
+        `grow_on` are stumps to grow trees on.
+        """
+        n_threads, grown = threads_for(rows.X.size, options.n_threads), None
+        if voters is None:
+            voters = grow_on or problem.voters(rows, options.thresholds, options.spacing, n_threads)
+            codes = voters.code(rows.X, n_threads)
+            if options.growth.n_trees:
+                grown = grow_for(problem, rows, voters, codes, options)
+                voters = voters.with_trees(grown.trees)
+                codes = voters.code_trees(codes, n_threads)
+        else:
+            codes = voters.code(rows.X, n_threads)
+        moments = column_moments(
+            voters, codes, rows.y, rows.weight, cache_bytes=options.cache_bytes, n_threads=n_threads
+        )
+        return cls(rows, voters, codes, moments, grown)
+
+
+def loss_of(problem: Problem, rows: Rows, options: Options) -> tuple[Loss, np.ndarray]:
+    """The loss of a fit, and the targets as it wants them."""
+    y = problem.targets(rows, options.loss)
+    mean = np.array([exact_mean(target, rows.weight) for target in y.T])
+    loss = make_loss(options.loss, y, rows.weight, mean, quantile=options.quantile, huber_width=options.huber_width)
+    return loss, y
+
+
+def grow_for(problem: Problem, rows: Rows, voters: Voters, codes: np.ndarray, options: Options) -> Grown:
+    """Grow trees to the loss of a fit.
+
+    Many classes are told apart better by trees that were grown to their log-likelihood, also under the squared loss.
+    """
+    if options.mode == "forward" and problem.signs is not None:
+        raise ValueError(
+            "mode='forward' takes trees as they were grown, and monotonic_cst is on the weights that rules are given "
+            "after that; use mode='corrective', or n_trees=0"
+        )
+    if (
+        options.loss == "squared"
+        and options.mode == "corrective"
+        and problem.classes is not None
+        and not problem.one_output
+    ):
+        loss, y = loss_of(problem, rows, replace(options, loss="logistic", penalty=None, reg_lambda=0.0))
+    else:
+        loss, y = loss_of(problem, rows, options)
+    growth, meetings = options.growth, problem.meetings
+    most = min((own for own in (growth.max_conditions, meetings.most) if own is not None), default=None)
+    growth = replace(growth, max_conditions=most, groups=meetings.groups)
+    return grow_trees(voters, codes, y, rows.weight, loss, growth, bool(options.fit_intercept), repeats=rows.repeats)
+
+
+class Warm(NamedTuple):
+    """Where the fit of an output stood."""
+
+    strengths: Strengths
+    progress: Progress
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The outcome of a fit, one `Boosted` and one strength of the penalty per output."""
+
+    voters: Voters
+    boosted: list[Boosted]
+    strengths: list[Strengths]
+    link: str | None = None  # None: that of the squared loss
+    stages: list[tuple[np.ndarray, np.ndarray]] | None = None  # weights and intercepts after each pass
+
+    @property
+    def reg_lambda(self) -> list[float]:
+        return [own.chosen for own in self.strengths]
+
+    @property
+    def warm(self) -> list[Warm]:
+        """For a later fit that goes on."""
+        each = zip(self.strengths, self.boosted, strict=True)
+        return [Warm(own, result.progress) for own, result in each if result.progress is not None]

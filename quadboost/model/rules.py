@@ -1,0 +1,180 @@
+"""The rules of a model, in words: the conditions that lead to the nodes of its trees.
+
+A rule with the weight w adds +w to the score where all its conditions hold, and -w elsewhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from .ensemble import Ensemble
+
+MOST_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What a rule asks of one feature.
+
+    Attributes
+    ----------
+    feature : int
+    name : str
+    low, high : float
+        The value is above low and at most high; any value is above minus infinity, none if low is not below high.
+    level : int or None
+        The value is of this level of a categorical feature.
+    not_levels : tuple of int
+        It is none of these levels.
+    missing : bool
+        Whether a missing value satisfies the condition.
+    words : str
+    """
+
+    feature: int
+    name: str
+    low: float = -np.inf
+    high: float = np.inf
+    level: int | None = None
+    not_levels: tuple[int, ...] = ()
+    missing: bool = False
+    words: str = ""
+
+    @property
+    def has_value(self) -> bool:
+        """Whether any value can satisfy it; else only a missing one does, or none."""
+        return self.level is not None or bool(self.not_levels) or self.low < self.high
+
+    def holds(self, values: np.ndarray) -> np.ndarray:
+        """Whether it holds, for values of the feature; of a categorical one, numbers of levels. NaN is missing."""
+        values = np.asarray(values, dtype=np.float64)  # thresholds are not rounded to a narrower type
+        if self.level is not None:
+            found = values == self.level
+        elif self.not_levels:
+            found = ~np.isin(values, self.not_levels)
+        else:
+            found = ((values > self.low) | (self.low == -np.inf)) & (values <= self.high)
+        return np.where(np.isnan(values), self.missing, found)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A node of a tree that has a weight.
+
+    Attributes
+    ----------
+    conditions : tuple of Condition
+        One for each feature that is asked for.
+    weight : float, or array of shape (n_outputs,)
+    support : float
+        Share of the training rows that satisfy it; NaN where it is not known.
+    n_rows : float
+        Their number, or their weight.
+    node : int
+        Its number in `ensemble.trees`.
+    importance : float
+        Standard deviation of what it adds to the scores of the training rows, summed over the outputs; where the rows
+        are not known, the size of the weight.
+    """
+
+    conditions: tuple[Condition, ...]
+    weight: float | np.ndarray
+    support: float
+    n_rows: float
+    node: int
+    importance: float
+
+    def __str__(self) -> str:
+        weight = np.atleast_1d(self.weight)
+        words = f"{weight[0]:+.4g}" if len(weight) == 1 else "[" + " ".join(f"{own:+.3g}" for own in weight) + "]"
+        rows = "" if np.isnan(self.support) else f"  ({self.support:.1%} of the rows)"
+        return f"{words}  if {' and '.join(condition.words for condition in self.conditions)}{rows}"
+
+    def holds(self, X: np.ndarray) -> np.ndarray:
+        """Whether it holds for the rows of a matrix, as `ensemble.matrix_of` makes it."""
+        return np.all([condition.holds(X[:, condition.feature]) for condition in self.conditions], axis=0)
+
+
+class Rules(list[Rule]):
+    """Rules, which print one a line."""
+
+    def __str__(self) -> str:
+        lines = [str(rule) for rule in self[:MOST_SHOWN]]
+        if len(self) > MOST_SHOWN:
+            lines.append(f"... and {len(self) - MOST_SHOWN} more")
+        return "\n".join(lines) if lines else "no rules"
+
+
+def rules_of(model: Ensemble, most: int | None = None) -> Rules:
+    """The rules of a model, the most important first, and not more than asked for."""
+    trees, weight = model.trees, model.node_weight.reshape(model.trees.n_nodes, model.n_outputs)
+    active = np.flatnonzero(weight.any(axis=1))
+    n_rows = support = np.full(len(active), np.nan)
+    with np.errstate(over="ignore", invalid="ignore"):  # of weights that are all but infinite
+        importance = np.abs(weight[active]).sum(axis=1)
+        if len(model.node_mass):
+            n_rows = model.node_mass[active]
+            support = np.minimum(n_rows / model.node_mass[trees.start[trees.tree[active]]], 1.0)
+            importance *= 2.0 * np.sqrt(support * (1.0 - support))
+    rules = Rules()
+    for i in np.argsort(-importance, kind="stable")[:most].tolist():
+        node = int(active[i])
+        conditions = _conditions(model, trees.path(node))
+        figures = float(support[i]), float(n_rows[i]), node, float(importance[i])
+        rules.append(Rule(conditions, model.node_weight[node], *figures))
+    return rules
+
+
+def _conditions(model: Ensemble, path: list[tuple[int, bool]]) -> tuple[Condition, ...]:
+    """The conditions along a path, merged so that there is one for each feature."""
+    trees, by_feature = model.trees, dict[int, list[tuple[float, bool]]]()
+    missing = dict[int, bool]()
+    for node, goes_right in path:
+        feature = int(trees.feature[node])
+        by_feature.setdefault(feature, []).append((float(trees.threshold[node]), goes_right))
+        missing[feature] = missing.get(feature, True) and bool(trees.missing_right[node]) == goes_right
+    conditions = []
+    for feature, steps in by_feature.items():
+        levels = model.categories.get(feature)
+        merged = _merged_thresholds(steps) if levels is None else _merged_levels(steps)
+        name = f"feature {feature}" if model.feature_names is None else model.feature_names[feature]
+        condition = Condition(feature, name, missing=missing[feature], **merged)
+        conditions.append(replace(condition, words=_words(condition, levels)))
+    return tuple(conditions)
+
+
+def _merged_thresholds(steps: list[tuple[float, bool]]) -> dict[str, Any]:
+    low = max((threshold for threshold, goes_right in steps if goes_right), default=-np.inf)
+    high = min((threshold for threshold, goes_right in steps if not goes_right), default=np.inf)
+    return {"low": low, "high": high}
+
+
+def _merged_levels(steps: list[tuple[float, bool]]) -> dict[str, Any]:
+    asked = {int(level) for level, goes_right in steps if goes_right}
+    others = tuple(dict.fromkeys(int(level) for level, goes_right in steps if not goes_right))
+    if not asked:
+        return {"not_levels": others}
+    if len(asked) > 1 or asked <= set(others):  # no level is another one, or not itself
+        return {"low": np.inf, "high": -np.inf}
+    return {"level": asked.pop()}
+
+
+def _words(condition: Condition, levels: list[list[Any]] | None) -> str:
+    name = condition.name
+    if not condition.has_value:
+        return f"{name} is missing" if condition.missing else f"{name} is impossible"
+    if levels is not None:
+        asked = (condition.level,) if condition.level is not None else condition.not_levels
+        names = ", ".join(" or ".join(str(value) for value in levels[level]) for level in asked)
+        words = f"{name} is {names}" if condition.level is not None else f"{name} is not {names}"
+    elif condition.low > -np.inf and condition.high < np.inf:
+        words = f"{condition.low:.6g} < {name} <= {condition.high:.6g}"
+    elif condition.low > -np.inf:
+        words = f"{name} > {condition.low:.6g}"
+    else:
+        words = f"{name} <= {condition.high:.6g}"
+    return f"({words} or missing)" if condition.missing else words

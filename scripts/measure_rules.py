@@ -1,0 +1,154 @@
+"""Measure rules against stumps and LightGBM: error, log-loss and CPU time over many tables (docs/rules.md).
+
+    python scripts/measure_rules.py --data DIR... --splits 5 --models stumps,rules,auto,lightgbm
+    python scripts/measure_rules.py --data DIR... --tables magic,electricity --path   # voters against error, under l1
+    python scripts/measure_rules.py --large 1000000                                   # a made table with interactions
+
+Each DIR holds gzipped CSV files with a column `label`; where its manifest.json names the positive labels of a table, it
+has two classes. 70 % of the rows are for training, stratified; settings as they come, one thread. Needs pandas and
+LightGBM (the extra `benchmarks`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import warnings
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from lightgbm import LGBMClassifier
+from sklearn.model_selection import StratifiedShuffleSplit
+
+from quadboost import QuadBoostClassifier, QuadBoostClassifierCV
+
+MODELS: dict[str, Any] = {
+    "lightgbm": partial(LGBMClassifier, n_jobs=1, verbose=-1),
+    "stumps": partial(QuadBoostClassifier, n_jobs=1),
+    "rules": partial(QuadBoostClassifier, n_trees=100, n_jobs=1),
+    "few": partial(QuadBoostClassifier, n_trees=100, penalty="l1", n_jobs=1),
+    "forward": partial(QuadBoostClassifier, n_trees=100, mode="forward", n_jobs=1),
+    "logistic": partial(QuadBoostClassifier, n_trees=100, loss="logistic", n_jobs=1),
+    "auto": partial(QuadBoostClassifierCV, n_trees="auto", n_jobs=1),
+}
+NEAR = 0.01  # of the better of stumps and LightGBM
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, nargs="+", default=[], help="directories with tables")
+    parser.add_argument("--splits", type=int, default=5)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--models", default="lightgbm,stumps,rules", help=f"some of {', '.join(MODELS)}")
+    parser.add_argument("--tables", help="some of the tables, by name")
+    parser.add_argument("--path", action="store_true", help="follow rules under l1 from few to many")
+    parser.add_argument("--large", type=int, help="rows of a made table, 30 features")
+    arguments = parser.parse_args()
+    if arguments.large:
+        large(arguments.large, arguments.seed)
+        return
+    names = arguments.models.split(",")
+    warnings.simplefilter("ignore")
+    records = []
+    for table, X, y in tables(arguments.data, arguments.tables):
+        splitter = StratifiedShuffleSplit(arguments.splits, test_size=0.3, random_state=arguments.seed)
+        if arguments.path:
+            follow(table, X, y, splitter)
+            continue
+        for train, test in splitter.split(X, y):
+            for name in names:
+                records.append({"table": table, "model": name, **measure(MODELS[name](), X, y, train, test)})
+        own = pd.DataFrame([record for record in records if record["table"] == table]).groupby("model")["error"].mean()
+        print(table, " ".join(f"{name} {own[name]:.4f}" for name in names), flush=True)
+    if records:
+        show(pd.DataFrame(records), names)
+
+
+def follow(table: str, X: pd.DataFrame, y: np.ndarray, splitter: StratifiedShuffleSplit) -> None:
+    """Error and number of rules as the l1 penalty becomes weaker, in multiples of what the default chooses."""
+    print(f"\n| {table}: times the default strength | stumps | rules | error |\n| --- | --- | --- | --- |")
+    found: dict[float, list[tuple[int, int, float]]] = {}
+    for train, test in splitter.split(X, y):
+        first = QuadBoostClassifier(n_trees=100, penalty="l1", n_jobs=1).fit(X.iloc[train], y[train])
+        for times in (32.0, 16.0, 8.0, 4.0, 2.0, 1.0):
+            model = first
+            if times > 1:
+                own = times * first.reg_lambda_
+                model = QuadBoostClassifier(n_trees=100, penalty="l1", reg_lambda=own, n_jobs=1)
+                model.fit(X.iloc[train], y[train])
+            error = float(np.mean(model.predict(X.iloc[test]) != y[test]))
+            found.setdefault(times, []).append((len(model.ensemble_.feature), model.ensemble_.n_rules, error))
+    for times, own in found.items():
+        n_stumps, n_rules, error = np.mean(own, axis=0)
+        print(f"| {times:g} | {n_stumps:.0f} | {n_rules:.0f} | {error:.4f} |", flush=True)
+
+
+def large(m: int, seed: int) -> None:
+    """CPU time and error on a made table with interactions, beside LightGBM with 300 trees."""
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(m + 200_000, 30))
+    odds = 2.0 * X[:, 0] * X[:, 1] + 2.0 * (X[:, 2] > 0) * X[:, 3] - 1.5 * (X[:, 4] > 0.5) * (X[:, 5] < 0) + X[:, 6]
+    odds += np.sin(2.0 * X[:, 7]) + 0.5 * X[:, 8] * (X[:, 9] > 0) * (X[:, 10] > 0)
+    y = random.random(len(X)) < 1.0 / (1.0 + np.exp(-odds))
+    train, test = np.arange(m), np.arange(m, len(X))
+    frame = pd.DataFrame(X).rename(columns=str)
+    models = {"rules": MODELS["rules"], "lightgbm, 300 trees": partial(MODELS["lightgbm"], n_estimators=300)}
+    print("| model | error | log-loss | CPU s of a fit |\n| --- | --- | --- | --- |")
+    for name, make in models.items():
+        own = measure(make(), frame, y, train, test)
+        print(f"| {name} | {own['error']:.4f} | {own['log-loss']:.4f} | {own['CPU s']:.1f} |", flush=True)
+
+
+def tables(directories: list[Path], wanted: str | None) -> Iterator[tuple[str, pd.DataFrame, np.ndarray]]:
+    for directory in directories:
+        manifest = json.loads((directory / "manifest.json").read_text())
+        for path in sorted(directory.glob("*.csv.gz")):
+            name = path.name.removesuffix(".csv.gz")
+            if wanted is not None and name not in wanted.split(","):
+                continue
+            frame = pd.read_csv(path, dtype={"label": str})
+            positive = manifest.get(name, {}).get("positive")
+            y = frame.pop("label")
+            y = y.to_numpy() if positive is None else y.isin(positive).to_numpy()
+            text = [column for column in frame if not pd.api.types.is_numeric_dtype(frame[column])]
+            yield name, frame.astype(dict.fromkeys(text, "category")), y
+
+
+def measure(model: Any, X: pd.DataFrame, y: np.ndarray, train: np.ndarray, test: np.ndarray) -> dict[str, float]:
+    start = time.process_time()
+    model.fit(X.iloc[train], y[train])
+    seconds = time.process_time() - start
+    chance = model.predict_proba(X.iloc[test])
+    place = np.searchsorted(model.classes_, y[test])
+    own = np.clip(chance[np.arange(len(test)), place], 1e-15, None)
+    error = float(np.mean(chance.argmax(axis=1) != place))
+    return {"error": error, "log-loss": float(-np.log(own).mean()), "CPU s": seconds}
+
+
+def show(records: pd.DataFrame, names: list[str]) -> None:
+    by_table = records.groupby(["model", "table"]).mean()
+    spread = (
+        records.groupby(["model", "table"])["error"]
+        .sem()
+        .groupby("model")
+        .apply(lambda own: np.sqrt((own**2).sum()) / len(own))
+    )
+    means = by_table.groupby("model").mean()
+    print("\n| model | error | +- | log-loss | CPU s of a fit |\n| --- | --- | --- | --- | --- |")
+    for name in names:
+        row = means.loc[name]
+        print(f"| {name} | {row['error']:.4f} | {spread[name]:.4f} | {row['log-loss']:.4f} | {row['CPU s']:.2f} |")
+    if {"lightgbm", "stumps"} <= set(names):
+        best = np.minimum(by_table.loc["lightgbm"]["error"], by_table.loc["stumps"]["error"])
+        for name in set(names) - {"lightgbm", "stumps"}:
+            near = int((by_table.loc[name]["error"] <= best + NEAR).sum())
+            print(f"{name}: within {NEAR} of the better of stumps and LightGBM on {near} of {len(best)} tables")
+
+
+if __name__ == "__main__":
+    main()

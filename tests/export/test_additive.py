@@ -1,0 +1,113 @@
+"""What every export reads of a model."""
+
+import numpy as np
+import pytest
+from export_models import KINDS, by_hand, fitted, hard_rows, same_bits, table
+
+from quadboost import Ensemble, QuadBoostClassifier
+from quadboost.export.additive import N_EXAMPLES, Steps, Tree, additive, without_idle_nodes
+
+
+def value_of(term, numbers):
+    """By the words of the documentation."""
+    if isinstance(term, Steps):
+        x = numbers[term.feature]
+        return term.missing if np.isnan(x) else term.values[np.sum(x > term.cuts)]
+    node = 0
+    while term.feature[node] >= 0:
+        x, threshold = numbers[term.feature[node]], term.threshold[node]
+        if np.isnan(x):
+            right = term.missing_right[node]
+        else:
+            right = x == threshold if term.is_level[node] else x > threshold
+        node = term.right[node] if right else node + 1
+    return term.values[node]
+
+
+def scores(form, matrix, as_trees=False):
+    terms = [term.as_tree() if as_trees else term for term in form.terms]
+    totals = np.tile(form.intercept, (len(matrix), 1))
+    for row, numbers in enumerate(matrix):
+        for term in terms:
+            totals[row] += value_of(term, numbers)
+    return totals
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("as_trees", [False, True])
+def test_terms_added_in_order_are_the_scores(kind, as_trees):
+    model, frame = fitted(kind), hard_rows(100)
+    same_bits(scores(additive(model), model.matrix_of(frame), as_trees), model.decision_function(frame))
+
+
+def test_thresholds_that_are_neighbours():
+    model, frame = by_hand()
+    same_bits(scores(additive(model), frame.to_numpy()), model.decision_function(frame))
+
+
+def test_an_estimator_is_as_good_as_its_ensemble():
+    model = QuadBoostClassifier(max_rounds=5).fit(table()[["plain"]], table()["member"])
+    assert additive(model).ensemble is model.ensemble_
+    with pytest.raises(TypeError, match="is no fitted QuadBoost model"):
+        additive(QuadBoostClassifier())
+
+
+def test_trees_that_add_nothing_are_left_out_and_idle_questions_too():
+    model = fitted("trees-2")
+    trees = [term for term in additive(model).terms if isinstance(term, Tree)]
+    assert [tree.name for tree in trees] == [f"tree {number}" for number in range(1, 12)]
+    assert sum(len(tree.feature) for tree in trees) < model.trees.n_nodes - model.trees.start[1]
+
+
+def test_a_node_with_equal_leaves_becomes_one_of_them():
+    feature, right = np.array([0, 1, -1, -1, -1]), np.array([4, 3, -1, -1, -1])
+    none, values = np.zeros(5, bool), np.array([[0.0], [0.0], [0.5], [0.5], [0.25]])
+    tree = without_idle_nodes(Tree("t", feature, np.arange(5.0), none, right, none, values))
+    assert (tree.feature.tolist(), tree.right.tolist()) == ([0, -1, -1], [2, -1, -1])
+    assert tree.values.ravel().tolist() == [0.0, 0.5, 0.25]
+
+
+def test_depth_is_that_of_the_longest_way():
+    assert max(term.depth for term in additive(fitted("trees-2")).terms if isinstance(term, Tree)) > 20
+    cuts = np.arange(7.0)
+    assert Steps("s", 0, cuts, np.zeros((8, 1)), np.zeros(1)).as_tree().depth == 4
+
+
+@pytest.mark.parametrize("kind", ["logit-2", "trees-3", "targets"])
+def test_examples_have_missing_and_unseen_values_and_the_scores_of_the_model(kind):
+    model = fitted(kind)
+    form = additive(model)
+    rows = form.examples.rows
+    assert len(rows) == N_EXAMPLES
+    assert rows[0] == [None] * len(form.names)
+    who = form.names.index("who")
+    assert any(isinstance(row[who], str) and row[who] not in form.levels[who] for row in rows)
+    for place in form.used:
+        assert any(row[place] is not None for row in rows)
+    same_bits(form.examples.scores, model.score_matrix(form.numbers(rows)))
+    assert [
+        float.fromhex(word) for row in form.examples.hexadecimal() for word in row
+    ] == form.examples.scores.ravel().tolist()
+
+
+def test_what_features_hold():
+    form = additive(fitted("logit-2"))
+    assert dict(zip(form.names, form.holds, strict=True))["member"] == "boolean"
+    assert {"number", "text", "numbers", "boolean"} == {*form.holds}
+    assert form.used == [0, 1, 2, 3, 4, 5]
+
+
+def test_levels_that_are_no_doubles_are_refused():
+    model = Ensemble([0], [0], [1.0], 0.0, kind=[1], n_features=1, categories={0: [[2**53 + 1]]})
+    with pytest.raises(
+        ValueError, match="the level 9007199254740993 of feature 'x0' is an integer that no double can be"
+    ):
+        additive(model)
+
+
+def test_exports_are_imported_without_what_few_need(run_python):
+    heavy = "{'onnx', 'onnxruntime', 'openpyxl', 'skl2onnx', 'sklearn', 'pandas', 'scipy'}"
+    assert run_python(f"import sys, quadboost.export; print({heavy} & set(sys.modules))").strip() == "set()"
+    assert (
+        run_python("import sys, quadboost; quadboost.load; print('quadboost.export' in sys.modules)").strip() == "False"
+    )
