@@ -11,7 +11,12 @@ def assert_same_model(found, known):
     """Every bit of what was learnt."""
     for name in ("feature", "kind", "threshold", "weight"):
         np.testing.assert_array_equal(getattr(found.ensemble_, name), getattr(known.ensemble_, name), err_msg=name)
+    for name, values in known.ensemble_.trees.arrays().items():
+        np.testing.assert_array_equal(getattr(found.ensemble_.trees, name), values, err_msg=name)
+    np.testing.assert_array_equal(found.ensemble_.node_weight, known.ensemble_.node_weight)
+    np.testing.assert_array_equal(found.ensemble_.node_mass, known.ensemble_.node_mass)
     np.testing.assert_array_equal(found.intercept_, known.intercept_)
+    np.testing.assert_array_equal(found.reg_lambda_, known.reg_lambda_)
     assert found.ensemble_.categories == known.ensemble_.categories
     histories = zip(np.atleast_1d(found.history_), np.atleast_1d(known.history_), strict=True)
     for own, other in histories:

@@ -116,6 +116,8 @@ def _given_voters(matrix: np.ndarray, thresholds: Voters | Sequence[np.ndarray])
         cuts = [np.unique(np.asarray(own, dtype=np.float64)) for own in thresholds]
         none = np.zeros(len(cuts), dtype=np.uint8)
         thresholds = Voters(cuts, is_level=none, has_missing=none)
+    if thresholds.trees:
+        raise ValueError("thresholds has trees, and this is the complexity of stumps; give voters without trees")
     if matrix.ndim != 2 or matrix.shape[1] != thresholds.n_columns or len(matrix) == 0:
         raise ValueError(
             f"X has shape {matrix.shape}, but thresholds are given for {thresholds.n_columns} features; "

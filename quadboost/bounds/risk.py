@@ -120,7 +120,7 @@ def risk_bound(
     loss: str = "quadratic", complexity: Complexity | None = None, draws: int = 1000,
     random_state: int | np.random.Generator | None = 0, n_jobs: int | None = None,
 ) -> RiskBound:  # fmt: skip
-    """Theorem 1 of the paper for a model of two classes, on the rows it was trained on.
+    """Theorem 1 of the paper for a model of stumps for two classes, on the rows it was trained on.
 
     Where a link was folded into the model, the bound is of its weights without the slope: score / slope has the same
     sign, so it makes the same errors. A model of another loss than the squared one has no score that the quadratic
@@ -195,7 +195,7 @@ def scale_free_bound(
     model: Any, X: Any, y: Any, *, delta: float = 0.05, complexity: Complexity | None = None, draws: int = 1000,
     random_state: int | np.random.Generator | None = 0, n_jobs: int | None = None,
 ) -> RiskBound:  # fmt: skip
-    """The L1 bound with the ramp loss at the best scale of the score, for a model of two classes.
+    """The L1 bound with the ramp loss at the best scale of the score, for a model of stumps for two classes.
 
     The labels do not change when the score is multiplied. Of the scales at which the L1 norm of the weights is
     1, 2, 4, ..., the one with the least bound is taken. For a small ensemble the bound can be below 1.
@@ -246,7 +246,9 @@ class Certificate:
         `held_out_bound` of these; None without test rows.
     bounds : tuple of RiskBound
         From the training rows: scale-free, then, if the model was fitted to the squared loss, Theorem 1 with p = 1.
-        Empty for more than two classes.
+        Empty for more than two classes, and for a model with rules.
+    n_rules : int
+        Rules of the model: the complexity of stumps does not cover them.
     """
 
     delta: float
@@ -254,6 +256,7 @@ class Certificate:
     test_errors: int
     held_out: float | None
     bounds: tuple[RiskBound, ...]
+    n_rules: int = 0
 
     def __str__(self) -> str:
         if self.held_out is None:
@@ -263,8 +266,12 @@ class Certificate:
                 f"Held-out bound (Clopper-Pearson): error at most {self.held_out:.3f} with probability "
                 f"{1 - self.delta:g}\n  {self.test_errors} errors on {self.n_test} test rows"
             )
-        rest = map(str, self.bounds) if self.bounds else ["The bounds from the training rows are for two classes"]
-        return "\n".join([first, *rest])
+        none = (
+            "The bounds from the training rows are for stumps"
+            if self.n_rules
+            else ("The bounds from the training rows are for two classes")
+        )
+        return "\n".join([first, *(map(str, self.bounds) if self.bounds else [none])])
 
     def as_dict(self) -> dict[str, Any]:
         """Every figure, as JSON can hold it."""
@@ -298,12 +305,12 @@ def certify(
         n_test, errors = len(wrong), int(np.count_nonzero(wrong))
         held_out = held_out_bound(errors, n_test, delta)
     bounds: tuple[RiskBound, ...] = ()
-    if ensemble.weight.ndim == 1:
+    if ensemble.weight.ndim == 1 and not ensemble.n_rules:
         complexity = _complexity(ensemble, X, draws, random_state, n_jobs)
         bounds = (scale_free_bound(ensemble, X, y, delta=delta, complexity=complexity, n_jobs=n_jobs),)
         if ensemble.loss == "squared":
             bounds += (risk_bound(ensemble, X, y, delta=delta, complexity=complexity, n_jobs=n_jobs),)
-    return Certificate(delta, n_test, errors, held_out, bounds)
+    return Certificate(delta, n_test, errors, held_out, bounds, ensemble.n_rules)
 
 
 def theory_lambda(penalty: str | None, complexity: float, fit: Callable[[float], np.ndarray] | None = None) -> float:
@@ -385,6 +392,11 @@ def _two_class_ensemble(model: Any) -> Ensemble:
     if ensemble.weight.ndim != 1:
         raise ValueError(
             f"the model has {ensemble.n_outputs} classes and this bound is for two; held_out_bound is for any number"
+        )
+    if ensemble.n_rules:
+        raise ValueError(
+            f"the model has {ensemble.n_rules} rules and this bound is for stumps, whose complexity does not cover "
+            "them; use held_out_bound, which is for any model"
         )
     return ensemble
 

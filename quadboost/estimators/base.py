@@ -285,10 +285,12 @@ class QuadBoost(Explained, BaseEstimator):
         """How trees are grown, checked."""
         if self.n_trees and self.warm_start:
             raise ValueError("warm_start is for stumps, and n_trees grows others each time; set warm_start=False")
-        seed = 0
-        if self.random_state is not None and self.n_trees:
-            given = self.random_state
-            seed = int(given if isinstance(given, Integral) else check_random_state(given).randint(2**31))
+        seed, given = 0, self.random_state
+        if isinstance(given, Integral):
+            check_random_state(given)  # refuses what is no seed
+            seed = int(given)
+        elif given is not None and self.n_trees:
+            seed = int(check_random_state(given).randint(2**31))
         return Growth(self.n_trees, self.max_leaves, self.max_conditions, self.growth_rows, seed)
 
     def _check_loss(self) -> None:
@@ -387,11 +389,18 @@ class QuadBoost(Explained, BaseEstimator):
             options = replace(options, schedule=replace(schedule, callback=callback, patience=patience))
             if options.loss == "squared":
                 outputs = None if warm is None else warm.outputs
-                trained = train(problem, measured, options, validation=held_out, warm=outputs, tell=tell)
+                trained = train(
+                    problem, measured, options, validation=held_out, warm=outputs, tell=tell,
+                    every_stage=judge is not None,
+                )  # fmt: skip
                 return trained if judge is None else best_stage(trained, judge, model, schedule.patience)
             options = replace(options, schedule=replace(options.schedule, patience=schedule.patience))
             watch = Watch(problem, held_out, options, callback, judge, model)
-            trained = train_under_loss(problem, measured, options, watch=watch, tell=tell, validation=held_out)
+            trained = train_under_loss(
+                problem, measured, options, watch=watch, tell=tell, validation=held_out, every_stage=judge is not None
+            )
+            if options.mode == "forward" and judge is not None:
+                return best_stage(trained, judge, model, schedule.patience)
             return watch.best_of(trained)
 
     def _take_over(self, ensemble: Ensemble) -> None:
@@ -461,7 +470,7 @@ class QuadBoost(Explained, BaseEstimator):
 
     def _warn_if_short(self, trained: Trained) -> None:
         """Say when the rounds were too few to prove that the optimum is near."""
-        if trained.stages is not None and trained.boosted[0].stop_reason == "max_rounds":
+        if self.loss != "squared" and trained.boosted[0].stop_reason == "max_rounds":
             warnings.warn(
                 f"the passes under loss={self.loss!r} ended before they came within tol={self.tol}; raise tol, or give "
                 "a stronger penalty",

@@ -138,8 +138,11 @@ class Watch:
 def best_stage(trained: Trained, judge: Judge, model: Model, patience: int) -> Trained:
     """The model after the best number of rounds by a metric, up to `patience` rounds after it.
 
-    Under the squared loss the rounds are known afterwards too, one by one.
+    Under the squared loss the rounds are known afterwards too, one by one; of a fit that was not made by rounds, all
+    stages are.
     """
+    if trained.stages is not None:
+        return _best_of_stages(trained, judge, model)
     longest = max(len(own.trace.voter) for own in trained.boosted)
     best, least, values, rounds = 0, np.inf, [], []
     for round in np.unique(np.geomspace(1, max(1, longest), STAGES).round().astype(int)).tolist():
@@ -152,6 +155,23 @@ def best_stage(trained: Trained, judge: Judge, model: Model, patience: int) -> T
     more = {"validation_metric": np.array(values), "validation_metric_round": np.array(rounds)}
     boosted = [replace(own, history=own.history | more) for own in _after(trained, best)]
     return replace(trained, boosted=boosted)
+
+
+def _best_of_stages(trained: Trained, judge: Judge, model: Model) -> Trained:
+    assert trained.stages is not None
+    models = [
+        [
+            replace(own, weight=weight[:, output].copy(), intercept=float(intercept[output]), n_rounds=number + 1)
+            for output, own in enumerate(trained.boosted)
+        ]
+        for number, (weight, intercept) in enumerate(trained.stages)
+    ]
+    values = np.array([judge(model(own)) for own in models])
+    best = int(np.argmin(values))
+    boosted = [replace(own, history=own.history | {"validation_metric": values}) for own in models[best]]
+    if best < len(models) - 1:  # what was proved is of the last stage
+        boosted = [replace(own, dual_gap=np.nan, violation=np.nan) for own in boosted]
+    return replace(trained, boosted=boosted, stages=[trained.stages[best]])
 
 
 def _after(trained: Trained, round: int) -> list[Boosted]:

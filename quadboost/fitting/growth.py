@@ -72,17 +72,23 @@ class Grown:
 
 def grow_trees(
     voters: Voters, codes: np.ndarray, y: np.ndarray, weight: np.ndarray | None, loss: Loss, growth: Growth,
-    fit_intercept: bool = True, tell: Callable[[], None] = lambda: None,
+    fit_intercept: bool = True, tell: Callable[[], None] = lambda: None, *, repeats: np.ndarray | None = None,
 ) -> Grown:  # fmt: skip
-    """Grow trees on rows coded by the features of `voters`, with targets of shape (m, n_outputs)."""
+    """Grow trees on rows coded by the features of `voters`, with targets of shape (m, n_outputs).
+
+    `repeats` is the part of the weight that says how many examples a row stands for; if it is not whole numbers, a row
+    stands for one on average.
+    """
     keys = row_keys(codes, y, growth.seed)
-    repeats = None if weight is None else weight * (len(weight) / weight.sum()) ** (not _is_whole(weight))
-    kept = at_most(keys, repeats, growth.growth_rows)
+    extent = Extent.of(len(y), repeats)
+    share = extent.whole_weights(repeats, len(y))
+    of_one = float(share.sum()) / (extent.total if extent.is_whole else len(y))
+    kept = at_most(keys, share, growth.growth_rows * of_one)
     mean = np.array([exact_mean(target, weight) for target in y.T])
     constant = loss.constant(mean) if fit_intercept else np.zeros(y.shape[1])
-    rows = _Rows(
-        voters, np.ascontiguousarray(codes[kept]), y[kept], None if weight is None else weight[kept], keys[kept]
-    )
+    own_weight = None if weight is None else weight[kept]
+    n_examples = float(share[kept].sum()) / of_one
+    rows = _Rows(voters, np.ascontiguousarray(codes[kept]), y[kept], own_weight, keys[kept], n_examples)
     scores = np.tile(constant, (len(rows.y), 1))
     grown, steps, explained = [], [], 0.0
     pull = loss.pull(scores, rows.y)
@@ -102,20 +108,16 @@ def grow_trees(
     return Grown(Trees.joined(grown), np.concatenate([np.zeros((0, y.shape[1])), *steps]), constant, r2)
 
 
-def _is_whole(weight: np.ndarray) -> bool:
-    return bool((weight == np.rint(weight)).all())
-
-
 class _Rows:
     """The rows that trees are grown on."""
 
     def __init__(
-        self, voters: Voters, codes: np.ndarray, y: np.ndarray, weight: np.ndarray | None, keys: np.ndarray
-    ) -> None:
+        self, voters: Voters, codes: np.ndarray, y: np.ndarray, weight: np.ndarray | None, keys: np.ndarray,
+        n_examples: float,
+    ) -> None:  # fmt: skip
         self.voters, self.codes, self.y, self.weight, self.keys = voters, codes, y, weight, keys
         self.extent = Extent.of(len(y), weight)
         self.mass = self.extent.whole_weights(weight, len(y))
-        n_examples = self.extent.total if self.extent.is_whole else float(len(y))
         least, most = LEAST_EXAMPLES
         self.least_mass = int(min(most, max(least, n_examples / 100)) * self.mass.sum() / max(n_examples, 1.0))
         self.bin_start = voters.bin_start[: voters.n_features + 1]

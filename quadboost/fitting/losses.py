@@ -31,16 +31,16 @@ def check_targets(loss: str, y: np.ndarray, name: str = "y") -> None:
 def train_under_loss(
     problem: Problem, measured: Measured, options: Options, *, watch: Watch = lambda passes: "",
     tell: Callable[[], None] = lambda: None, start: tuple[np.ndarray, np.ndarray] | None = None,
-    validation: Measured | None = None,
+    validation: Measured | None = None, every_stage: bool = False,
 ) -> Trained:  # fmt: skip
     """Fit all outputs under `options.loss`.
 
     `watch` sees every pass and may have a reason to stop; `start` are weights (K, n_outputs) and intercepts to begin
-    with.
+    with. `every_stage`: see `train`.
     """
     rows, loss = coded(problem, measured, options)
     if options.mode == "forward":
-        return train_as_grown(problem, measured, options, validation)
+        return train_as_grown(problem, measured, options, validation, every_stage=every_stage)
     first = constant(rows, loss)
     if options.penalty == "l2" and measured.grown is not None and options.reg_lambda == "auto":
         strength = ridge_strength(measured, options) * loss.curvature

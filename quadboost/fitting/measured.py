@@ -154,7 +154,7 @@ def grow_for(problem: Problem, rows: Rows, voters: Voters, codes: np.ndarray, op
     growth, meetings = options.growth, problem.meetings
     most = min((own for own in (growth.max_conditions, meetings.most) if own is not None), default=None)
     growth = replace(growth, max_conditions=most, groups=meetings.groups)
-    return grow_trees(voters, codes, y, rows.weight, loss, growth, bool(options.fit_intercept))
+    return grow_trees(voters, codes, y, rows.weight, loss, growth, bool(options.fit_intercept), repeats=rows.repeats)
 
 
 class Warm(NamedTuple):

@@ -15,6 +15,7 @@ from ..boosting.schedule import Schedule
 from ..boosting.strength import Strengths
 from ..data.exact import exact_mean
 from ..moments.sums import ColumnSums
+from ..voters.columns import Voters
 from .growth import Grown
 from .measured import Measured, Options, Trained, loss_of
 from .problem import Problem
@@ -49,8 +50,9 @@ def ridge_strength(measured: Measured, options: Options) -> float:
 
 
 def train_ridge(
-    problem: Problem, measured: Measured, options: Options, validation: Measured | None, start: np.ndarray | None = None
-) -> Trained:
+    problem: Problem, measured: Measured, options: Options, validation: Measured | None,
+    start: np.ndarray | None = None, *, every_stage: bool = False,
+) -> Trained:  # fmt: skip
     """Fit rules and stumps under l2, all weights at once; `start` are weights (K, n_outputs) to begin with."""
     moments, schedule, y = measured.moments, options.schedule, measured.rows.y
     strength, first_risk = ridge_strength(measured, options), moments.target_risk(bool(options.fit_intercept))
@@ -63,10 +65,12 @@ def train_ridge(
         bool(options.fit_intercept),
         measured.n_threads,
     )
-    watch = _Watch(schedule, validation, moments.target_mean if options.fit_intercept else np.zeros(y.shape[1]), rows)
+    mean = moments.target_mean if options.fit_intercept else np.zeros(y.shape[1])
+    watch = _Watch(schedule, validation, mean, rows, every_stage)
     ridge = np.full((y.shape[1], moments.n_voters), max(strength, LEAST_RIDGE))
     begin = None if start is None else np.ascontiguousarray(start.T)
     solved = solve_ridge(rows, y, ridge, first_risk, schedule.tol, schedule.max_rounds, begin, watch)
+    reason = watch.reason or ("converged" if solved.converged else "max_rounds")
     if watch.best is not None:  # by the validation rows
         solved = rows.solved(watch.best, y, ridge, first_risk, schedule.tol, solved.history)
     boosted = []
@@ -77,22 +81,24 @@ def train_ridge(
         boosted.append(
             _plain_result(
                 solved.weight[:, output], solved.intercept[output], solved.edge[:, output], solved.risk[output],
-                first_risk[output], history, watch.n_best or len(solved.history),
-                watch.reason or ("converged" if solved.converged else "max_rounds"),
+                first_risk[output], history, watch.n_best or len(solved.history), reason,
                 objective=float(solved.risk[output] + strength * (solved.weight[:, output] ** 2).sum()),
                 dual_gap=float(solved.gap[output]),
                 violation=float(np.abs(solved.edge[:, output] - strength * solved.weight[:, output]).max(initial=0.0)),
             )
         )  # fmt: skip
-    stages = [(solved.weight, solved.intercept)]
+    stages = watch.stages or [(solved.weight, solved.intercept)]
     return Trained(measured.voters, boosted, [Strengths(strength)] * y.shape[1], None, stages)
 
 
 class _Watch:
     """Looks at every iteration: tells the callback, keeps the best weights on the validation rows, says when to end."""
 
-    def __init__(self, schedule: Schedule, validation: Measured | None, mean: np.ndarray, rows: Products) -> None:
+    def __init__(
+        self, schedule: Schedule, validation: Measured | None, mean: np.ndarray, rows: Products, every_stage: bool
+    ) -> None:
         self.schedule, self.validation, self.mean, self.rows = schedule, validation, mean, rows
+        self.every_stage, self.stages = every_stage, list[tuple[np.ndarray, np.ndarray]]()
         self.start, self.reason = time.monotonic(), ""
         self.best: np.ndarray | None = None
         self.n_best = 0
@@ -100,9 +106,11 @@ class _Watch:
 
     def __call__(self, iteration: int, objective: np.ndarray, weight: np.ndarray) -> bool:
         found = None
+        intercept = self.mean - np.array([dot(self.rows.centre, each) for each in weight])
+        if self.every_stage:
+            self.stages.append((weight.T.copy(), intercept))
         if self.validation is not None:
             own = self.validation
-            intercept = self.mean - np.array([dot(self.rows.centre, each) for each in weight])
             off = own.rows.y - own.voters.scores(own.codes, weight.T, intercept, own.n_threads)
             self.risks.append(np.array([exact_mean(each * each, own.rows.weight) for each in off.T]))
             found = float(self.risks[-1].sum())
@@ -118,7 +126,9 @@ class _Watch:
         return bool(self.reason)
 
 
-def train_as_grown(problem: Problem, measured: Measured, options: Options, validation: Measured | None) -> Trained:
+def train_as_grown(
+    problem: Problem, measured: Measured, options: Options, validation: Measured | None, *, every_stage: bool = False
+) -> Trained:
     """Trees with the steps that boosting gave them, as many as are best on the validation rows."""
     grown, voters = measured.grown, measured.voters
     assert grown is not None
@@ -130,11 +140,7 @@ def train_as_grown(problem: Problem, measured: Measured, options: Options, valid
             validation, loss, problem.targets(validation.rows, options.loss), grown
         )
         n_trees = 1 + int(np.argmin(history["validation_risk"])) if n_trees else 0
-    step = np.where(grown.trees.tree[:, None] < n_trees, grown.step, 0.0)
-    weight = np.zeros((voters.n_voters, y.shape[1]))
-    weight[voters.first_rule :] = step[~grown.trees.is_root] / 2.0
-    # A leaf's voter is -1 in the other leaves: the constants that this leaves go into the intercept.
-    intercept = grown.constant + np.array([math.fsum(own) / 2.0 for own in step.T])
+    weight, intercept = _first_trees(grown, voters, n_trees)
     scale = 2.0 if options.loss == "squared" else 1.0  # the squared loss is half of the risk
     risk = (
         float(risks[n_trees - 1])
@@ -147,7 +153,19 @@ def train_as_grown(problem: Problem, measured: Measured, options: Options, valid
         for output in range(y.shape[1])
     ]
     link = None if options.loss == "squared" else loss.link
-    return Trained(voters, boosted, [Strengths(0.0)] * y.shape[1], link, [(weight, intercept)])
+    stages = [(weight, intercept)]
+    if every_stage and grown.trees:
+        stages = [_first_trees(grown, voters, 1 + tree) for tree in range(grown.trees.n_trees)]
+    return Trained(voters, boosted, [Strengths(0.0)] * y.shape[1], link, stages)
+
+
+def _first_trees(grown: Grown, voters: Voters, n_trees: int) -> tuple[np.ndarray, np.ndarray]:
+    """Weights and intercepts of so many trees, as they were grown."""
+    step = np.where(grown.trees.tree[:, None] < n_trees, grown.step, 0.0)
+    weight = np.zeros((voters.n_voters, step.shape[1]))
+    weight[voters.first_rule :] = step[~grown.trees.is_root] / 2.0
+    # A leaf's voter is -1 in the other leaves: the constants that this leaves go into the intercept.
+    return weight, grown.constant + np.array([math.fsum(own) / 2.0 for own in step.T])
 
 
 def _staged_risks(measured: Measured, loss: Loss, y: np.ndarray, grown: Grown) -> np.ndarray:

@@ -22,16 +22,17 @@ from .rules import ridge_strength, solves_at_once, train_as_grown, train_ridge
 
 def train(
     problem: Problem, measured: Measured, options: Options, *, validation: Measured | None = None,
-    warm: list[Warm] | None = None, tell: Callable[[], None] = lambda: None,
+    warm: list[Warm] | None = None, tell: Callable[[], None] = lambda: None, every_stage: bool = False,
 ) -> Trained:  # fmt: skip
     """Fit one ensemble per output; all outputs share the voters and their Gram columns.
 
-    `warm` is where an earlier fit stood. `tell` is called after each strength that is tried.
+    `warm` is where an earlier fit stood. `tell` is called after each strength that is tried. `every_stage`: keep the
+    weights after every tree, or every iteration over all weights, for someone who chooses among them.
     """
     if options.mode == "forward" and measured.grown is not None:
-        return train_as_grown(problem, measured, options, validation)
+        return train_as_grown(problem, measured, options, validation, every_stage=every_stage)
     if solves_at_once(problem, measured, options):
-        return train_ridge(problem, measured, options, validation)
+        return train_ridge(problem, measured, options, validation, every_stage=every_stage)
     start, boosted, strengths = time.monotonic(), [], []
     n_outputs = measured.moments.n_outputs
     for output in range(n_outputs):

@@ -459,7 +459,7 @@ def fuzz(directory: Path, n_files: int, seed: int) -> None:
 
 
 def test_mutated_files_are_refused_or_valid(tmp_path: Path) -> None:
-    fuzz(tmp_path, 600, seed=0)
+    fuzz(tmp_path, 600, seed=4)
 
 
 @pytest.mark.slow
