@@ -1,6 +1,8 @@
 """Measure rules against stumps and LightGBM: error, log-loss and CPU time over many tables (docs/rules.md).
 
     python scripts/measure_rules.py --data DIR... --splits 5 --models stumps,rules,auto,lightgbm
+    python scripts/measure_rules.py --data DIR... --tables magic,electricity --path   # voters against error, under l1
+    python scripts/measure_rules.py --large 1000000                                   # a made table with interactions
 
 Each DIR holds gzipped CSV files with a column `label`; where its manifest.json names the positive labels of a table, it
 has two classes. 70 % of the rows are for training, stratified; settings as they come, one thread. Needs pandas and
@@ -39,23 +41,67 @@ NEAR = 0.01  # of the better of stumps and LightGBM
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", required=True, type=Path, nargs="+", help="directories with tables")
+    parser.add_argument("--data", type=Path, nargs="+", default=[], help="directories with tables")
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--models", default="lightgbm,stumps,rules", help=f"some of {', '.join(MODELS)}")
     parser.add_argument("--tables", help="some of the tables, by name")
+    parser.add_argument("--path", action="store_true", help="follow rules under l1 from few to many")
+    parser.add_argument("--large", type=int, help="rows of a made table, 30 features")
     arguments = parser.parse_args()
+    if arguments.large:
+        large(arguments.large, arguments.seed)
+        return
     names = arguments.models.split(",")
     warnings.simplefilter("ignore")
     records = []
     for table, X, y in tables(arguments.data, arguments.tables):
         splitter = StratifiedShuffleSplit(arguments.splits, test_size=0.3, random_state=arguments.seed)
+        if arguments.path:
+            follow(table, X, y, splitter)
+            continue
         for train, test in splitter.split(X, y):
             for name in names:
                 records.append({"table": table, "model": name, **measure(MODELS[name](), X, y, train, test)})
         own = pd.DataFrame([record for record in records if record["table"] == table]).groupby("model")["error"].mean()
         print(table, " ".join(f"{name} {own[name]:.4f}" for name in names), flush=True)
-    show(pd.DataFrame(records), names)
+    if records:
+        show(pd.DataFrame(records), names)
+
+
+def follow(table: str, X: pd.DataFrame, y: np.ndarray, splitter: StratifiedShuffleSplit) -> None:
+    """Error and number of rules as the l1 penalty becomes weaker, in multiples of what the default chooses."""
+    print(f"\n| {table}: times the default strength | stumps | rules | error |\n| --- | --- | --- | --- |")
+    found: dict[float, list[tuple[int, int, float]]] = {}
+    for train, test in splitter.split(X, y):
+        first = QuadBoostClassifier(n_trees=100, penalty="l1", n_jobs=1).fit(X.iloc[train], y[train])
+        for times in (32.0, 16.0, 8.0, 4.0, 2.0, 1.0):
+            model = first
+            if times > 1:
+                own = times * first.reg_lambda_
+                model = QuadBoostClassifier(n_trees=100, penalty="l1", reg_lambda=own, n_jobs=1)
+                model.fit(X.iloc[train], y[train])
+            error = float(np.mean(model.predict(X.iloc[test]) != y[test]))
+            found.setdefault(times, []).append((len(model.ensemble_.feature), model.ensemble_.n_rules, error))
+    for times, own in found.items():
+        n_stumps, n_rules, error = np.mean(own, axis=0)
+        print(f"| {times:g} | {n_stumps:.0f} | {n_rules:.0f} | {error:.4f} |", flush=True)
+
+
+def large(m: int, seed: int) -> None:
+    """CPU time and error on a made table with interactions, beside LightGBM with 300 trees."""
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(m + 200_000, 30))
+    odds = 2.0 * X[:, 0] * X[:, 1] + 2.0 * (X[:, 2] > 0) * X[:, 3] - 1.5 * (X[:, 4] > 0.5) * (X[:, 5] < 0) + X[:, 6]
+    odds += np.sin(2.0 * X[:, 7]) + 0.5 * X[:, 8] * (X[:, 9] > 0) * (X[:, 10] > 0)
+    y = random.random(len(X)) < 1.0 / (1.0 + np.exp(-odds))
+    train, test = np.arange(m), np.arange(m, len(X))
+    frame = pd.DataFrame(X).rename(columns=str)
+    models = {"rules": MODELS["rules"], "lightgbm, 300 trees": partial(MODELS["lightgbm"], n_estimators=300)}
+    print("| model | error | log-loss | CPU s of a fit |\n| --- | --- | --- | --- |")
+    for name, make in models.items():
+        own = measure(make(), frame, y, train, test)
+        print(f"| {name} | {own['error']:.4f} | {own['log-loss']:.4f} | {own['CPU s']:.1f} |", flush=True)
 
 
 def tables(directories: list[Path], wanted: str | None) -> Iterator[tuple[str, pd.DataFrame, np.ndarray]]:

@@ -49,6 +49,9 @@ class Meetings(NamedTuple):
     most: int | None = None
 
 
+ANY_MEET = Meetings()
+
+
 def meetings_of(interaction_cst: Any, schema: FrameSchema) -> Meetings:
     """Which features may meet in a rule.
 
@@ -59,7 +62,7 @@ def meetings_of(interaction_cst: Any, schema: FrameSchema) -> Meetings:
         one group may meet. Columns in no group are one more group.
     """
     if interaction_cst is None:
-        return Meetings()
+        return ANY_MEET
     if isinstance(interaction_cst, str):
         return Meetings(most=MOST_THAT_MEET[one_of("interaction_cst", interaction_cst, list(MOST_THAT_MEET))])
     if isinstance(interaction_cst, Mapping) or not isinstance(interaction_cst, Iterable):

@@ -87,7 +87,7 @@ def _draw_curve(ax: Any, curve: Curve, special: list[Level]) -> None:
     if special or curve.error is not None:
         ax.legend(
             frameon=False, fontsize=8, labelcolor=INK, ncols=2, loc="lower right", bbox_to_anchor=(1.0, 1.0),
-            borderaxespad=0.2,
+            borderaxespad=0.2, handlelength=1.3, columnspacing=1.0, handletextpad=0.5,
         )  # fmt: skip
     ax.xaxis.set_major_formatter(lambda value, _: short_number(value))
 
@@ -210,7 +210,7 @@ def plot_rules(ensemble: Ensemble, *, output: int | None = None, n: int = 15, ax
 def plot_pair(
     ensemble: Ensemble, first: int | str, second: int | str, *, output: int | None = None, ax: Any = None
 ) -> Any:
-    """What the rules about just two features add to the score, as a heat map; small ones have numbers in their cells."""
+    """What the rules about just two features add to the score, as a heat map; a small one has numbers in it."""
     output = _output(ensemble, output)
     pair = pair_of(ensemble, feature_number(ensemble, first), feature_number(ensemble, second), output)
     n_rows, n_columns = pair.values.shape

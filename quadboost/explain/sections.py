@@ -189,6 +189,29 @@ def shapes_section(ensemble: Ensemble) -> str:
     return f'<p>{text_of(" ".join(words))}</p><div class="cards">{"".join(cards)}</div>'
 
 
+def constraints_section(ensemble: Ensemble) -> str:
+    """What was asked for, and what is so."""
+    parameters = ensemble.info.get("parameters")
+    asked = parameters.get("monotonic_cst") if isinstance(parameters, dict) else None
+    words = f"<p>Asked for: monotone in {text_of(_plain(asked))}.</p>" if asked else "<p>None were asked for.</p>"
+    if ensemble.n_rules:
+        return words
+    found: dict[str, list[str]] = {"rises": [], "falls": []}
+    for shape in ensemble.shape_functions():
+        steps = np.diff(shape.values, axis=0)
+        if shape.levels is None and len(steps):
+            for way, sign in (("rises", 1), ("falls", -1)):
+                if (sign * steps >= 0).all():
+                    found[way].append(shortened(feature_name(ensemble, shape.feature), 40))
+    for way, names in found.items():
+        if names:
+            listed = ", ".join(names[:40]) + (", ..." if len(names) > 40 else "")
+            words += (
+                f"<p>The score never {'falls' if way == 'rises' else 'rises'} as these grow: {text_of(listed)}.</p>"
+            )
+    return words
+
+
 def rules_section(ensemble: Ensemble) -> str:
     """The most important rules, with what each adds where it holds."""
     rules = list(ensemble.rules())
@@ -211,8 +234,8 @@ def rules_section(ensemble: Ensemble) -> str:
     note = f"<p>{more:,} less important rules are not listed.</p>" if more > 0 else ""
     return (
         f"<p>{len(rules):,} rules. What a rule adds where it holds, compared with where it does not, and the share of "
-        "the training rows for which it holds.</p><div class=wide><table class=data><thead><tr><th>adds<th><th>holds for"
-        f"<th>where</tr></thead><tbody>{''.join(rows)}</tbody></table></div>{note}"
+        "the training rows for which it holds.</p><div class=wide><table class=data><thead><tr><th>adds<th>"
+        f"<th>holds for<th>where</tr></thead><tbody>{''.join(rows)}</tbody></table></div>{note}"
     )
 
 

@@ -18,7 +18,10 @@ from ..data.schema import MIXED, TEXT
 from ..data.tables import listed
 from .additive import BOOLEAN, Additive, Steps, Term, Tree, additive, check_text
 
-AT_A_TIME = 100  # terms that are added in one select: DuckDB and SQLite refuse expressions deeper than 1,000
+# Terms that are added in one select. DuckDB and SQLite refuse expressions deeper than 1,000; DuckDB takes long to plan
+# long sums of long terms, and longer still many selects of many columns.
+FEWEST, MOST = 10, 300
+MOST_SELECTS = 12
 DEEPEST = 15  # questions of a tree inside one another: SQLite can parse some 20
 TEST = "--test: "  # before each line of the self-test
 HEAD = """-- Scores of a QuadBoost model, for {dialect}. Missing values are NULL or NaN.
@@ -138,17 +141,20 @@ class _Writer:
 
     def query(self, table: list[str], keep: list[str]) -> str:
         results = self._results()
-        if twice := [name for name in keep if name in results or keep.count(name) > 1]:
+        if twice := [name for name in keep if name in dict(results) or keep.count(name) > 1]:
             raise ValueError(f"keep has {listed(twice)}, which the query returns already")
         columns = {feature: f"t.{_identifier(self.model.names[feature])}" for feature in self.model.used}
         kept = {f"k{i}": f"t.{_identifier(name)}" for i, name in enumerate(keep)}
         source = f"{'.'.join(map(_identifier, table))} AS t"
-        results = {name: f"k{i}" for i, name in enumerate(keep)} | results
+        results = [*((name, f"k{i}") for i, name in enumerate(keep)), *results]
         self._start(source, columns, kept)
         self._add_scores()
         self._add_link()
-        columns_of = ",\n  ".join(f"{text} AS {_identifier(name)}" for name, text in results.items())
-        return self._text(f"SELECT\n  {columns_of}")
+        columns_of = ",\n  ".join(f"{text} AS {_identifier(name)}" for name, text in results)
+        text = self._text(f"SELECT\n  {columns_of}")
+        if any(line.startswith(TEST) for line in text.split("\n")):
+            raise ValueError(f"a name has a line that begins with {TEST!r}, as the self-test has; rename it")
+        return text
 
     def test(self) -> str:
         """Names of the user are not in it: they could break out of a comment."""
@@ -192,8 +198,9 @@ class _Writer:
     def _add_scores(self) -> None:
         model, outputs = self.model, range(self.model.n_outputs)
         sums = [self.dialect.double(b) for b in model.intercept.tolist()]
-        for first in range(0, len(model.terms), AT_A_TIME):
-            terms = {first + i: self._term(term) for i, term in enumerate(model.terms[first : first + AT_A_TIME])}
+        step = min(MOST, max(FEWEST, -(-len(model.terms) // MOST_SELECTS)))
+        for first in range(0, len(model.terms), step):
+            terms = {first + i: self._term(term) for i, term in enumerate(model.terms[first : first + step])}
             if self.contributions:
                 self._add({f"t{t}_{k}": term[k] for t, term in terms.items() for k in outputs})
                 terms = {t: [f"t{t}_{k}" for k in outputs] for t in terms}
@@ -221,7 +228,7 @@ class _Writer:
         number = f"CAST({f'CAST({column} AS INTEGER)' if holds == BOOLEAN else column} AS {real})"
         if self.dialect.not_a_number:
             number = f"NULLIF({number}, {self.dialect.not_a_number})"
-        elif levels is None:  # SQLite would make 0 of any text
+        else:  # SQLite would make 0 of any text
             number = f"CASE WHEN typeof({column}) IN ('integer', 'real') THEN {number} END"
         if levels is None:
             return number
@@ -244,7 +251,7 @@ class _Writer:
     def _term(self, term: Term) -> list[str]:
         """What a term adds to each score."""
         outputs = range(self.model.n_outputs)
-        if self.dialect.name == "postgres" and isinstance(term, Steps):
+        if self.dialect.name == "postgres" and isinstance(term, Steps) and len(term.cuts):
             return [self._by_bucket(term, k) for k in outputs]
         tree = term.as_tree()
         flat = self.dialect.name == "sqlite" and tree.depth > DEEPEST
@@ -254,7 +261,7 @@ class _Writer:
         """PostgreSQL is faster with arrays than with questions. Its buckets begin at a value, ours after it."""
         values = ",".join(map(repr, steps.values[:, output].tolist()))
         cuts = ",".join(map(repr, np.nextafter(steps.cuts, np.inf).tolist()))
-        bucket = f"width_bucket(x{steps.feature}, '{{{cuts}}}'::float8[])" if cuts else f"0 * x{steps.feature}::integer"
+        bucket = f"width_bucket(x{steps.feature}, '{{{cuts}}}'::float8[])"
         missing = self.dialect.double(float(steps.missing[output]))
         return f"COALESCE(('{{{values}}}'::float8[])[1 + {bucket}], {missing})"
 
@@ -325,26 +332,25 @@ class _Writer:
             first = f"{one} - {second}"
         self._add({"p0": first, "p1": second, "label": "CASE WHEN s0 > 0 THEN 1 ELSE 0 END"})
 
-    def _results(self) -> dict[str, str]:
+    def _results(self) -> list[tuple[str, str]]:
         """The names of the columns that are returned, and where they are."""
         model, outputs = self.model, range(self.model.n_outputs)
-        results = {name: f"s{k}" for k, name in enumerate(model.score_names)}
+        results = [(name, f"s{k}") for k, name in enumerate(model.score_names)]
         if not model.classes:
-            results |= {
-                name: f"s{k}" if model.link == "identity" else f"p{k}" for k, name in enumerate(model.target_names)
-            }
+            place = "s" if model.link == "identity" else "p"
+            results += [(name, f"{place}{k}") for k, name in enumerate(model.target_names)]
         else:
             cases = " ".join(f"WHEN {k} THEN {self.literal(label)}" for k, label in enumerate(model.classes))
-            results["prediction"] = f"CASE label {cases} END"
+            results.append(("prediction", f"CASE label {cases} END"))
             share = "p{0}"
             if model.n_outputs > 1:
                 zero, one = self.dialect.double(0.0), self.dialect.double(1.0)
                 share = f"CASE WHEN total > 0 THEN p{{0}} / total WHEN label = {{0}} THEN {one} ELSE {zero} END"
-            results |= {f"probability_{label}": share.format(k) for k, label in enumerate(model.classes)}
+            results += [(f"probability_{label}", share.format(k)) for k, label in enumerate(model.classes)]
         if self.contributions:
             suffixes = [name.removeprefix("score") for name in model.score_names]
             for t, term in enumerate(model.terms):
-                results |= {f"contribution_{term.name}{suffixes[k]}": f"t{t}_{k}" for k in outputs}
+                results += [(f"contribution_{term.name}{suffixes[k]}", f"t{t}_{k}") for k in outputs]
         return results
 
     def _rounded_distance(self, score: str) -> str:

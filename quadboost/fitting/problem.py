@@ -11,7 +11,7 @@ import numpy as np
 from ..boosting.limits import Limits, limited
 from ..boosting.penalties import L1, Penalty
 from ..boosting.result import Boosted
-from ..data.constraints import Meetings, meetings_of, signs_of
+from ..data.constraints import ANY_MEET, Meetings, meetings_of, signs_of
 from ..data.exact import effective_count
 from ..data.examples import (
     Examples,
@@ -32,8 +32,6 @@ from ..voters.columns import Voters
 from ..voters.thresholds import InfiniteValue, candidate_voters
 from ..voters.trees import Trees
 from .limits import limits_of
-
-ANY = Meetings()
 
 
 @dataclass(frozen=True)
@@ -97,7 +95,7 @@ class Problem:
     classes: np.ndarray | None = None
     class_weight: np.ndarray | None = None
     signs: np.ndarray | None = None
-    meetings: Meetings = ANY
+    meetings: Meetings = ANY_MEET
 
     @classmethod
     def of_labels(cls, X: Any, y: Any, sample_weight: Any, reading: Reading, class_weight: Any = None) -> Problem:

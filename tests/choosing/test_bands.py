@@ -17,11 +17,11 @@ Y = np.nan_to_num(X["x"].to_numpy()) + (X["city"] == "Rome") + RNG.normal(size=3
 
 
 def test_errors_are_the_formula_over_the_fits_of_the_folds():
-    model = QuadBoostRegressorCV(cv=KFold(4), reg_lambda=[0.02], thresholds=1, max_rounds=2000).fit(X, Y)
+    model = QuadBoostRegressorCV(cv=KFold(4), reg_lambda=[0.02], thresholds_per_fold=True).fit(X, Y)
     shapes = {own.name: own for own in model.shape_functions(bands=True)}
     of_city = []
     for train, _ in KFold(4).split(X):
-        own = QuadBoostRegressor("l1", reg_lambda=0.02, thresholds=1, max_rounds=2000)
+        own = QuadBoostRegressor(**model.best_params_)
         own.fit(X.iloc[train], Y[train])
         city = next((s for s in own.shape_functions() if s.name == "city"), None)
         values = np.zeros(2) if city is None else city.values[:2]
@@ -51,6 +51,7 @@ def test_without_a_partition_there_are_none():
         QuadBoostRegressor().fit(X, Y).shape_functions(bands=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [{"loss": "logistic"}, {"thresholds_per_fold": True}, {"penalty": "l2"}])
 def test_every_way_of_choosing_has_them(more):
     label = np.where(Y > 0.5, "up", "down")

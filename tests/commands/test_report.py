@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from command_line import write_table
 
@@ -35,15 +36,13 @@ def test_labels_are_those_of_the_model(run, tmp_path):
     for name, y in (
         ("whole", (X[:, 0] > 0).astype(int)),
         ("bool", X[:, 0] > 0),
-        ("float", np.where(X[:, 0] > 0, 0.5, 1.5)),
+        ("float", np.where(X[:, 0] > 0, 1.0, 2.0)),
     ):
         QuadBoostClassifier().fit(X, y).save(f"{name}.h5")
         lines = [f"{a!r},{b!r},{label}" for (a, b), label in zip(X.tolist(), y.tolist(), strict=True)]
         Path("t.csv").write_text("\n".join(["a,b,y", *lines]))
         error = run("report", f"{name}.h5", "t.csv", "--target", "y", "-o", "r.html").refused()
         assert "has 3 columns, but the model, which knows no names of columns" in error
-        import pandas as pd
-
         QuadBoostClassifier().fit(pd.DataFrame(X, columns=["a", "b"]), y).save(f"{name}.h5")
         run("report", f"{name}.h5", "t.csv", "--target", "y", "-o", f"{name}.html").ok()
         assert "<h2>Quality</h2>" in Path(f"{name}.html").read_text("utf-8")

@@ -11,6 +11,7 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 
 from quadboost import Ensemble, QuadBoostClassifierCV, QuadBoostRegressor
+from quadboost.explain.pairs import pair_of
 
 
 @pytest.fixture(autouse=True)
@@ -112,3 +113,18 @@ def test_given_axes_are_drawn_on():
     _, ax = plt.subplots()
     assert model.plot_shape("x", ax=ax) is ax
     assert model.plot_importances(ax=ax) is ax
+
+
+def test_rules_are_bars_and_pairs_heat_maps():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 3))
+    model = QuadBoostRegressor(n_trees=10, max_leaves=5).fit(X, np.sign(X[:, 0] * X[:, 2]))
+    ax = model.plot_rules(n=4)
+    rules = model.ensemble_.rules()[:4]
+    assert [bar.get_width() for bar in ax.patches] == [2 * rule.weight for rule in rules]
+    assert f"{100 * rules[0].support:.1f} %" in ax.get_yticklabels()[0].get_text()
+    ax = model.plot_pair(0, 2)
+    np.testing.assert_array_equal(ax.images[0].get_array(), pair_of(model.ensemble_, 0, 2).values)
+    assert (ax.get_ylabel(), ax.get_xlabel()) == ("feature 0", "feature 2")
+    with pytest.raises(ValueError, match="this model has no rules; fit it with n_trees=100"):
+        fitted()[0].plot_rules()

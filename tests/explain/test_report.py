@@ -63,7 +63,18 @@ def test_a_page_is_one_small_file_without_links_to_elsewhere(tmp_path):
     checked(page)
     assert len(page) < 300_000
     assert "<title>A &lt;b&gt;title" in page
-    for name in ("Model", "Data", "Training", "Quality", "Importance", "Shapes", "Try a row", "Downloads"):
+    for name in (
+        "Model",
+        "Data",
+        "Training",
+        "Quality",
+        "Importance",
+        "Shapes",
+        "Rules",
+        "Constraints",
+        "Try a row",
+        "Downloads",
+    ):
         assert f"<h2>{name}</h2>" in page
 
 
@@ -100,6 +111,7 @@ def test_models_of_every_kind_have_a_report():
         report_html("model", X, X)
 
 
+@pytest.mark.slow
 def test_very_many_levels_and_features():
     rng = np.random.default_rng(0)
     levels = np.array([f"level {i}" for i in range(5000)])
@@ -128,6 +140,19 @@ def test_the_numbers_behind_the_pictures_are_a_table():
     }  # fmt: skip
     harmful = Ensemble([0], [0.0], [1.0], 0.0, n_features=1, feature_names=["=cmd()"])
     assert "'=cmd()" in shapes_csv(harmful)
+
+
+def test_downloads_are_in_the_page():
+    import base64
+    import gzip
+
+    model, X, y = fitted()
+    links = checked(report_html(model, X, y)).links
+    found = [base64.b64decode(own.split(",", 1)[1]) for own in links if own.startswith("data:") and "base64" in own]
+    assert len(found) == 3
+    assert b"points" in found[0]
+    assert gzip.decompress(found[1]).decode() == shapes_csv(model.ensemble_)
+    assert b"SELECT" in gzip.decompress(found[2]).upper()
 
 
 @pytest.mark.slow
@@ -261,7 +286,7 @@ def test_pictures_of_the_page_are_not_blank_in_light_and_dark(shown, tmp_path):
     page, _, _ = shown
     means = []
     for dark in (False, True):
-        page.picture(tmp_path / "page.png", dark=dark)
+        page.picture(tmp_path / "page.png", 900, 1200, dark=dark)
         pixels = image.imread(tmp_path / "page.png")[..., :3]
         assert pixels.std() > 0.05
         means.append(pixels.mean())
@@ -290,6 +315,8 @@ def test_regressions_and_several_classes_score_in_the_browser(tmp_path):
         QuadBoostRegressor().fit(X, X[:, 0] ** 2),
         QuadBoostRegressor(loss="poisson").fit(X, rng.poisson(np.exp(X[:, 0]))),
         QuadBoostClassifier().fit(X, np.digitize(X[:, 0], [-0.5, 0.5])),
+        QuadBoostRegressor(n_trees=8, max_leaves=5).fit(X, np.sign(X[:, 0] * X[:, 1])),
+        QuadBoostClassifier(n_trees=8, max_leaves=5).fit(X, X[:, 0] * X[:, 1] > 0),
     ]
     with browser() as page:
         for model in models:
@@ -298,4 +325,6 @@ def test_regressions_and_several_classes_score_in_the_browser(tmp_path):
             page.open(tmp_path / "report.html")
             assert bits(scores(page)) == bits(model.ensemble_.decision_function(X[:1]))
             assert page.run("document.querySelectorAll('#changes tr').length") > 0
+            ends = page.run("Array.from(document.querySelectorAll('#waterfall text')).map((own) => own.textContent)")
+            assert ends[-1] == f"{max(scores(page)):.3f}"
             assert page.problems == []

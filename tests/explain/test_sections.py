@@ -10,14 +10,17 @@ from explained import NASTY, fitted, several_outputs
 import quadboost
 from quadboost import Ensemble
 from quadboost.explain.sections import (
+    constraints_section,
     data_section,
     digest,
     form_data,
     importance_section,
     model_section,
+    rules_section,
     shapes_section,
     training_section,
 )
+from quadboost.voters.trees import Trees
 
 GOLDEN_1 = Path(__file__).parents[1] / "data" / "model-v1.h5"
 
@@ -60,6 +63,28 @@ def test_without_counts_sections_give_what_they_can():
     assert "without their mean" in text
     assert "There are no bands" in text
     assert text.count("<svg") == 4
+
+
+def test_constraints_are_those_asked_for_and_those_that_hold():
+    model = Ensemble([0, 0, 1], [0.0, 1.0, 0.0], [1.0, 2.0, -1.0], 0.0, n_features=2, feature_names=["up", "down"])
+    text = constraints_section(model)
+    assert "None were asked for" in text
+    assert "never falls as these grow: up." in text
+    assert "never rises as these grow: down." in text
+    asked = model.replace(info={"parameters": {"monotonic_cst": "{'up': 1}"}})
+    assert "Asked for: monotone in {&#x27;up&#x27;: 1}" in constraints_section(asked)
+
+
+def test_rules_are_listed_with_their_support():
+    trees = Trees(np.array([0, 5]), np.array([0, -1, 1, -1, -1]), np.array([0.5, 0, 2.0, 0, 0]), np.zeros(5, np.uint8))
+    model = Ensemble([], [], [], 0.0, n_features=2, feature_names=[NASTY, "b"], trees=trees,
+                     node_weight=[0.0, 0.0, 0.0, 0.0, 1.5], node_mass=[8.0, 4.0, 4.0, 2.0, 2.0])  # fmt: skip
+    text = rules_section(model)
+    assert "+3" in text
+    assert "25.0 %" in text
+    assert "<b>and</b> b &gt; 2" in text
+    assert "<script" not in text
+    assert "no rules" in rules_section(several_outputs())
 
 
 def test_of_several_scores_the_strongest_is_drawn():

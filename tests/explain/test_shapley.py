@@ -33,6 +33,7 @@ def test_they_are_shapley_values_by_definition(model):
         np.testing.assert_allclose(found[i], shapley(model.predict, X[i], X[:40]), rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_they_are_those_of_the_exact_explainer_of_shap(model):
     shap = pytest.importorskip("shap")
     rows = np.nan_to_num(X)

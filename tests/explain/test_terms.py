@@ -55,6 +55,7 @@ def test_they_are_shapley_values_by_definition():
         np.testing.assert_allclose(by_feature[i], shapley(model.predict, X[i], X), rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_they_are_those_of_the_exact_explainer_of_shap():
     shap = pytest.importorskip("shap")
     rng = np.random.default_rng(3)
@@ -85,7 +86,7 @@ def test_a_model_without_counts_explains_from_the_intercept_and_says_what_it_can
     found = model.explain(rows)
     assert (found.reference, found.base) == ("the intercept", model.intercept)
     np.testing.assert_allclose(found.total, model.decision_function(rows), rtol=0, atol=1e-15)
-    with pytest.raises(ValueError, match=r"no counts of its training rows.*explain\(X, background=X_train\)"):
+    with pytest.raises(ValueError, match=r"not have counts of its training rows.*explain\(X, background=X_train\)"):
         found.by_feature()
     assert model.explain(rows, background=rows).by_feature().shape == (2, 4)
 
@@ -132,6 +133,7 @@ def test_a_frame_keeps_the_index():
     np.testing.assert_allclose(frame["score"], model.decision_function(X[10:13]), atol=1e-12)
 
 
+@pytest.mark.slow
 def test_shap_takes_them_over_with_text():
     shap = pytest.importorskip("shap")
     model, X, _ = fitted()

@@ -94,6 +94,7 @@ def test_contributions_add_up(kind, database):
         same_bits(total, found[name])
 
 
+@pytest.mark.slow
 def test_more_terms_than_an_expression_can_have(database):
     n = 900 if database.dialect == "postgres" else 1200  # its rows cannot hold more
     rng = np.random.default_rng(0)
@@ -158,6 +159,18 @@ def test_names_and_text_do_no_harm(database):
     same_bits(found.sort_values("row")["score"], model.decision_function(frame))
     assert NASTY in found
     assert len(database.ask("SELECT * FROM t")) == len(frame)
+
+
+def test_a_name_cannot_be_taken_for_the_self_test():
+    model = by_hand()[0].replace(feature_names=["a\n--test: ; drop table t; --", "b", "c"])
+    with pytest.raises(ValueError, match="a name has a line that begins with '--test: '"):
+        to_sql(model, "t")
+
+
+def test_a_feature_that_is_only_asked_whether_it_is_missing(database):
+    model = Ensemble([0], [0.0], [0.5], 0.1, kind=[2], n_features=1, feature_names=["x"])
+    frame = pd.DataFrame({"x": [1e300, np.nan, -np.inf]})
+    check_found(model, frame, ask(database, model, frame))
 
 
 def test_a_schema_may_stand_before_the_table(database):

@@ -66,9 +66,9 @@ class Rows(NamedTuple):
         for column in allowed:
             n, code = int(self.n_bins[column]), self.codes[rows, column]
             for side in (0, 1) if (code == n - 1).any() else (0,):
-                for cut in range(1, n - 1) if self.is_level[column] else range(n - 3, -1, -1):
-                    if (code == (cut if self.is_level[column] else cut + 1)).any():
-                        yield column, cut, side
+                for own in range(n - 2, 0, -1):
+                    if (code == own).any():
+                        yield column, own if self.is_level[column] else own - 1, side
 
     def best(self, rows, least_mass, allowed):
         """The gain of the best split, and the split; None if there is none."""
@@ -111,6 +111,8 @@ class Rows(NamedTuple):
 
 CASES = {
     "plain": ({}, {}),
+    "many rows": ({"m": 1500}, {}),
+    "many rows and targets": ({"m": 1000, "n_targets": 2, "dtype": np.uint16}, {"max_leaves": 5}),
     "large leaves": ({}, {"least_mass": 40}),
     "many leaves": ({"m": 60}, {"max_leaves": 20, "least_mass": 1}),
     "one leaf": ({}, {"max_leaves": 1}),

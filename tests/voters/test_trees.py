@@ -147,7 +147,7 @@ def test_deep_trees_do_not_pay_for_every_bin():
     codes = np.arange(0, 4000, 50, dtype=np.uint16)[:, None]
     start = time.process_time()
     found = leaf_codes(trees, codes, [cuts], np.zeros(1, np.uint8), 1)
-    assert time.process_time() - start < 1.0  # it took 3 seconds when every node looked at every bin
+    assert time.process_time() - start < 1.0  # nodes times bins times leaves are two thousand million
     wanted = np.clip(codes - 253 * np.arange(16), 0, 253) + 1
     np.testing.assert_array_equal(found, wanted)
 
