@@ -60,8 +60,7 @@ def test_what_is_told_of_a_fit_is_true():
 
 
 def test_the_strength_is_by_what_trees_explain_on_other_rows():
-    problem, rows = measured()
-    auto = replace(L2, reg_lambda="auto")
+    rows, auto = measured()[1], replace(L2, reg_lambda="auto")
     votes = np.column_stack([own[rows.codes[:, f]] for f, own in map(rows.voters.votes, range(rows.voters.n_voters))])
     r2 = rows.grown.r2
     assert 0.02 < r2 < 0.99
