@@ -170,6 +170,8 @@ def _two_classes(score: np.ndarray, mass: np.ndarray, doubt: np.ndarray) -> tupl
         part, before = 1.0, loss(own)
         while loss(own - part * step) > before and part > NEAR:
             part /= 2.0
+        if part <= NEAR:  # what is left to gain is rounding
+            break
         own = own - part * step
         if np.abs(part * step).max() < NEAR * (1.0 + np.abs(own).max()):
             break
@@ -226,6 +228,8 @@ def _several_classes(
         share, before = 1.0, loss(own)
         while loss(own - share * step) > before and share > NEAR:
             share /= 2.0
+        if share <= NEAR:  # what is left to gain is rounding
+            break
         own = own - share * step
         if np.abs(share * step).max() < 1e-8 * (1.0 + np.abs(own).max()):
             break
