@@ -97,7 +97,7 @@ def grow_trees(
         in_bag = mixed(rows.keys, number) >> np.uint64(63) == 1
         tree, node = rows.tree(pull, growth, number, in_bag)
         if tree.n_nodes > 1:
-            step = SHRINKAGE * rows.steps(node, tree, pull, loss.bend(scores, rows.y))
+            step = SHRINKAGE * rows.steps(node, tree, pull, loss.bend(pull, rows.y))
             scores += step[node]
             before, pull = pull, loss.pull(scores, rows.y)
             explained += rows.square(before, ~in_bag) - rows.square(pull, ~in_bag)

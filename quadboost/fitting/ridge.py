@@ -107,20 +107,20 @@ def solve_ridge(
     margin = rows.edges(y)
     inverse = 1.0 / (np.maximum(rows.eta, 0.0) + ridge)
     weight = np.zeros_like(margin) if start is None else start.copy()
-    left = margin if start is None else margin - _products(rows, weight, ridge)
-    ahead = inverse * left
-    way, gain, gap = ahead.copy(), _dots(left, ahead), _dots(left, left / ridge)
+    left = margin.copy() if start is None else margin - _products(rows, weight, ridge)
+    way = inverse * left
+    gain, gap = _dots(left, way), _dots(left, left / ridge)
     history: list[np.ndarray] = []
-    while (gap > tol * first_risk).any() and len(history) < max_iterations:
-        change = _products(rows, way, ridge)
-        curvature = _dots(way, change)
-        step = np.divide(gain, curvature, out=np.zeros_like(gain), where=(curvature > 0) & (gap > tol * first_risk))
-        weight += step[:, None] * way
-        left = left - step[:, None] * change
-        ahead = inverse * left
-        before, gain = gain, _dots(left, ahead)
-        way = ahead + np.divide(gain, before, out=np.zeros_like(gain), where=before > 0)[:, None] * way
-        gap = _dots(left, left / ridge)
+    while len(history) < max_iterations and len(on := np.flatnonzero(gap > tol * first_risk)):  # outputs to go on with
+        change = _products(rows, way[on], ridge[on])
+        curvature = _dots(way[on], change)
+        step = np.divide(gain[on], curvature, out=np.zeros(len(on)), where=curvature > 0)[:, None]
+        weight[on] += step * way[on]
+        left[on] -= step * change
+        ahead = inverse[on] * left[on]
+        before, gain[on] = gain[on], _dots(left[on], ahead)
+        way[on] = ahead + np.divide(gain[on], before, out=np.zeros(len(on)), where=before > 0)[:, None] * way[on]
+        gap[on] = _dots(left[on], left[on] / ridge[on])
         history.append(first_risk - _dots(weight, margin + left))
         if watch(len(history), history[-1], weight):
             break
