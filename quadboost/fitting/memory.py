@@ -42,6 +42,7 @@ FEWER = 0.3  # power of the strength by which a penalty on labels draws fewer
 DRAWN: dict[str | None, tuple[float, float]] = {None: (26.0, 0.5), "l2": (5.2, 0.75), "linf": (3.9, 0.75)}
 DRAWN_FORWARD = (8.0, 0.5)  # under l2: small steps on few voters
 ROUNDS_UNTIL_PATIENCE = 800  # where the validation risk stops a run
+ROWS_OF_SUMS = 256  # that a leaf has at least, else it is split by its rows
 MOST_KEPT = 60  # passes, of each of which the weights are kept
 ROUNDS_PER_VOTER = 12  # until a run has converged, where there is a gap that says so
 
@@ -212,7 +213,10 @@ class _Fit:
         n = min(self.m, growth.growth_rows)
         targets = 1 + min(outputs, DIRECTIONS)
         of_rows = n * (size * len(self.n_cuts) + 40 + 16 * targets + 64 * outputs)
-        sums = 8 * targets * growth.max_leaves * float((self.n_cuts + 2).sum())
+        n_large = min(
+            growth.max_leaves, 2 + n // (2 * ROWS_OF_SUMS)
+        )  # leaves with sums of all bins: of half of the rows
+        sums = 8 * targets * n_large * float((self.n_cuts + 2).sum())
         keys = (40 if n == self.m else 80) * self.m
         return of_rows + sums + keys + self._n_rules * (30 + 16 * outputs)
 

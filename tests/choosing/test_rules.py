@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from some_folds import FIVE, LABELS, REAL, READING, WEIGHT, X, folds_of, options
+from some_folds import FIVE, LABELS, READING, REAL, WEIGHT, X, folds_of, options
 
 from quadboost import QuadBoostRegressor
 from quadboost.choosing.rules import candidates_with_trees, cross_validate_rules, with_trees

@@ -140,7 +140,7 @@ def test_options_of_the_search_hold_with_trees(options):
 
 
 def test_a_group_is_never_divided():
-    """Rows that come in groups of equal labels: within a group trees know them by heart, across groups nothing helps."""
+    """Groups have one label each: trees know those of a group that they have seen, and nothing of others."""
     rng = np.random.default_rng(0)
     group = np.arange(300) // 10
     X = np.column_stack([rng.normal(size=30)[group], rng.normal(size=30)[group]]) + 1e-3 * rng.normal(size=(300, 2))

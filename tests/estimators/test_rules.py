@@ -11,7 +11,7 @@ from comparing import assert_same_model
 from comparing import score as score_of
 from mixed_table import mixed_table
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import check_estimator
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import quadboost
 from quadboost import QuadBoostClassifier, QuadBoostRegressor
@@ -337,6 +337,6 @@ def test_what_makes_no_sense_is_refused_in_one_sentence(estimator, given, said):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("estimator", [QuadBoostClassifier, QuadBoostRegressor])
-def test_scikit_learn_has_no_objection(estimator):
-    check_estimator(estimator(n_trees=5))
+@parametrize_with_checks([QuadBoostClassifier(n_trees=5), QuadBoostRegressor(n_trees=5)])
+def test_scikit_learn_has_no_objection(estimator, check):
+    check(estimator)
