@@ -37,7 +37,12 @@ def test_only_the_package_is_installed(distribution):
 
 def test_commands_can_be_loaded(distribution):
     commands = [entry for entry in distribution.entry_points if entry.group == "console_scripts"]
-    assert {entry.name for entry in commands} == {"quadboost-train", "quadboost-predict", "quadboost-export"}
+    assert {entry.name for entry in commands} == {
+        "quadboost-train",
+        "quadboost-predict",
+        "quadboost-export",
+        "quadboost-report",
+    }
     assert all(callable(entry.load()) for entry in commands)
 
 
