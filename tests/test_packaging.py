@@ -32,7 +32,7 @@ def test_only_the_package_is_installed(distribution):
     inside = [path for path in distribution.files if path.parts[0] == "quadboost"]
     outside = {path.parts[0] for path in distribution.files} - {"quadboost", ".."}
     assert outside == {f"quadboost-{__version__}.dist-info"}
-    assert {path.suffix for path in inside} <= {".py", ".pyc", ".pyi", ".so", ".pyd", ".typed"}
+    assert {path.suffix for path in inside} <= {".py", ".pyc", ".pyi", ".so", ".pyd", ".typed", ".css", ".js"}
 
 
 def test_commands_can_be_loaded(distribution):
