@@ -38,16 +38,19 @@ class Patterns(NamedTuple):
         return np.concatenate([np.empty((0, n_conditions)), *parts])
 
     def _values(self, here: np.ndarray, n_conditions: int, full: int) -> np.ndarray:
-        gained, lost = here[:, None] & ~self.pattern, self.pattern & ~here[:, None]
-        counts = (here[:, None] | self.pattern) == full
-        a, b = np.bitwise_count(gained), np.bitwise_count(lost)
+        # Whether condition i is gained is for this row to say and for the other: so sums over the others are products.
+        holds_here, holds_there = (_bits(own, n_conditions) for own in (here, self.pattern))
+        counts = ((here[:, None] | self.pattern) == full) * self.share
+        a = np.bitwise_count(here[:, None] & ~self.pattern)
+        b = np.bitwise_count(self.pattern & ~here[:, None])
         up, down = _shares(n_conditions)
-        per_gain = np.where(counts, up[a, b], 0.0) * self.share
-        per_loss = np.where(counts, down[a, b], 0.0) * self.share
-        found = np.empty((len(here), n_conditions))
-        for i in range(n_conditions):
-            found[:, i] = (per_gain * (gained >> i & 1)).sum(axis=1) - (per_loss * (lost >> i & 1)).sum(axis=1)
-        return found
+        gained, lost = (counts * up[a, b]) @ (1.0 - holds_there), (counts * down[a, b]) @ holds_there
+        return holds_here * gained - (1.0 - holds_here) * lost
+
+
+def _bits(pattern: np.ndarray, n: int) -> np.ndarray:
+    """Each bit as a column, of 0.0 and 1.0."""
+    return (pattern[:, None] >> np.arange(n) & 1).astype(np.float64)
 
 
 @lru_cache

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._core import dot
-from ..kernels.sums import score_codes
+from ..kernels.gram import voter_sums
+from ..kernels.sums import bin_sums, score_codes
 from ..moments.sums import ColumnSums
 from ..voters.columns import Voters
 
@@ -69,6 +70,20 @@ class Products:
         means = (sums.target_sum / sums.total_weight) if self.fit_intercept else -sums.origin
         edges = sums.product_sum / sums.total_weight - np.outer(self.mean, means)
         return np.ascontiguousarray(edges.T)
+
+    def gram_times(self, weight: np.ndarray) -> np.ndarray:
+        """The Gram matrix times weights (n_outputs, K): the edges of the scores, at one scale for all outputs."""
+        scores, extent = self.scores(weight), self.sums.scales.extent
+        largest = float(np.abs(scores).max(initial=0.0))
+        whole = extent.fixed_point(scores, None if self.weight is None else self.weight[:, None], largest)
+        bins = np.zeros((int(self.voters.bin_start[-1]), len(weight)), dtype=np.int64)
+        bin_sums(self.codes, whole, self.voters.bin_start, bins, self.n_threads)
+        unit = extent.unit(largest) / self.sums.total_weight
+        edges = np.zeros(weight.shape, dtype=np.int64)
+        for own, out in zip(np.ascontiguousarray(bins.T), edges, strict=True):
+            voter_sums(self.voters.layout, own, out)
+        means = whole.sum(axis=0) * unit if self.fit_intercept else np.zeros(len(weight))
+        return edges * unit - np.outer(means, self.mean)
 
     def solved(
         self, weight: np.ndarray, y: np.ndarray, ridge: np.ndarray, first_risk: np.ndarray, tol: float,
@@ -129,7 +144,7 @@ def solve_ridge(
 
 def _products(rows: Products, weight: np.ndarray, ridge: np.ndarray) -> np.ndarray:
     """The matrix of the equations times weights: Gram matrix and ridge."""
-    return rows.edges(rows.scores(weight)) + ridge * weight
+    return rows.gram_times(weight) + ridge * weight
 
 
 def _dots(x: np.ndarray, y: np.ndarray) -> np.ndarray:

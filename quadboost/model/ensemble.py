@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 LARGEST = sys.float_info.max  # no numpy number: comparing that with a very large int overflows
-DERIVED = ("_shapes", "_steps", "_steps_of_values")
+DERIVED = ("_shapes", "_steps", "_steps_of_values", "_rules")
 MOST_CELLS = 1 << 22  # of a table of values of categories and outputs; a larger one would take too much memory
 CELLS_FOR_THREADS = 200_000  # rows times step functions, below which a second thread costs more than it brings
 
@@ -266,6 +266,12 @@ class Ensemble(Explained):
 
     def rules(self) -> Rules:
         """The nodes of trees that have a weight, as conditions on features; the most important first."""
+        from .rules import Rules
+
+        return Rules(self._rules)
+
+    @cached_property
+    def _rules(self) -> Rules:
         from .rules import rules_of
 
         return rules_of(self)
