@@ -93,7 +93,11 @@ def build(tree: Path, sanitizer: str) -> None:
 
 def settings(tree: Path, sanitizer: str, report: Path) -> dict[str, str]:
     """The environment of the runs: where reports go, and what must be loaded before Python."""
-    environment = {**os.environ, "PYTHONPATH": f"{tree}{os.pathsep}{tree / 'tests'}"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": f"{tree}{os.pathsep}{tree / 'tests'}",
+        "OMP_WAIT_POLICY": "passive",  # there are more threads than cores
+    }
     if sanitizer == "undefined":
         return {**environment, "UBSAN_OPTIONS": f"log_path={report}"}
     tsan = subprocess.run(["gcc", "-print-file-name=libtsan.so"], capture_output=True, text=True).stdout.strip()

@@ -35,10 +35,11 @@ CELLS_AT_A_TIME = 20_000_000  # coded between two chances to interrupt
 MOST_BINS = 1 << 31  # of all columns together: their numbers have 32 bits
 
 
-def check_values(X: np.ndarray) -> None:
-    """Refuse what a kernel would misread: it takes X by its address."""
+def checked_values(X: np.ndarray) -> np.ndarray:
+    """X, aligned, for a kernel, which takes it by its address; refuse what it would misread."""
     if X.ndim != 2 or X.dtype not in (np.float32, np.float64):
         raise ValueError(f"X is {X.dtype} of shape {X.shape}; give rows and columns of float32 or float64")
+    return X if X.flags.aligned else X.copy()
 
 
 class Intervals(NamedTuple):
@@ -271,7 +272,7 @@ class Voters:
         return np.concatenate([codes, leaves.astype(codes.dtype, copy=False)], axis=1)
 
     def _code_features(self, X: np.ndarray, n_threads: int) -> np.ndarray:
-        check_values(X)
+        X = checked_values(X)
         index = bin_index(self.cuts)
         most = int(self.n_cuts[: self.n_features].max(initial=0))  # the code of the largest value; missing has the next
         for dtype in (np.uint8, np.uint16, np.uint32):

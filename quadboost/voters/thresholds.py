@@ -15,7 +15,7 @@ from ..common.checks import at_least, one_of
 from ..common.threads import in_threads, threads_for
 from ..data.exact import Extent
 from ..kernels.bins import copy_columns, distinct_runs, quantile_cuts
-from .columns import Voters, check_values
+from .columns import Voters, checked_values
 
 CODES_IN_A_BYTE = 256
 INFINITE_REMEDY = "replace infinity by a finite number, or by NaN for a missing value"
@@ -51,7 +51,7 @@ def candidate_voters(
         The categorical features.
     """
     check_thresholds(thresholds, spacing)
-    check_values(X)
+    X = checked_values(X)
     if thresholds == AUTO:
         thresholds = auto_thresholds(X.shape[1])
     mass = None

@@ -13,7 +13,7 @@ from mixed_table import N_LEVELS, mixed_table, outputs
 from reference import LEVEL, MISSING
 
 from quadboost.voters import columns
-from quadboost.voters.columns import Intervals, Voters
+from quadboost.voters.columns import Intervals, Voters, checked_values
 from quadboost.voters.thresholds import candidate_voters
 
 NAN = np.nan
@@ -102,6 +102,14 @@ def test_any_layout_of_x_gives_the_same_codes(layout, dtype):
     np.testing.assert_array_equal(candidate_voters(Z, n_levels=N_LEVELS).cuts[0], stumps.cuts[0])
     for n_threads in (1, 4):
         np.testing.assert_array_equal(stumps.code(Z, n_threads), known)
+
+
+def test_kernels_are_given_aligned_values():
+    X = np.asfortranarray(np.eye(3))
+    assert checked_values(X) is X
+    found = checked_values(LAYOUTS["not aligned"](X))
+    assert found.flags.aligned
+    np.testing.assert_array_equal(found, X)
 
 
 @pytest.mark.parametrize("layout", [np.ascontiguousarray, np.asfortranarray, lambda X: X[::2, ::-1]])
