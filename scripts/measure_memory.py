@@ -73,6 +73,18 @@ KINDS = [
     Kind(50_000, 20, 3, {"validation_fraction": 0.2, "random_state": 0}, y="target"),
     Kind(50_000, 20, ALL, {"max_rounds": 1000}, y="target", weighted=True),
     Kind(20_000, 20, ALL, {"reg_lambda": 0.05}),
+    Kind(3_000, 10, ALL, {"n_trees": 100}),
+    Kind(20_000, 10, ALL, {"n_trees": 100}),
+    Kind(20_000, 10, ALL, {"n_trees": 100, "mode": "forward"}),
+    Kind(20_000, 10, ALL, {"n_trees": 100, "loss": "logistic"}),
+    Kind(20_000, 10, ALL, {"n_trees": 100}, y="classes"),
+    Kind(20_000, 10, ALL, {"n_trees": 100}, y="target", weighted=True),
+    Kind(5_000, 100, ALL, {"n_trees": 30}),
+    Kind(100_000, 10, ALL, {"n_trees": 50}),
+    Kind(20_000, 10, ALL, {"n_trees": 100, "penalty": "l1"}),
+    Kind(3_000, 10, ALL, {"n_trees": 100, "penalty": "l1"}),
+    Kind(5_000, 30, ALL, {"n_trees": 30, "penalty": "l1"}, y="target"),
+    Kind(60_000, 10, ALL, {"n_trees": 50, "penalty": "l1"}),
     Kind(20_000, 20, ALL, {"reweight_every": 100, "reweight_sweeps": "solve", "max_rounds": 3000}),
 ]
 LARGE = [

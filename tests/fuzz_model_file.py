@@ -136,6 +136,8 @@ def mutated_sizes(arrays: Arrays, rng: random.Random) -> Arrays:
         n_bins = len(arrays["bin_mass"])
         shapes["bin_mass"] = (rng.choice([n_bins, n_bins, 0, n_bins + 1, 3, 300]),)
         shapes["bin_error"] = (rng.choice([shapes["bin_mass"][0], n_bins, 0, 3]), n_outputs)
+        n_patterns = rng.choice([len(arrays["pattern"])] * 12 + [0, 2, 300])
+        shapes |= dict.fromkeys(("pattern_node", "pattern", "pattern_mass"), (n_patterns,))
         n_trees, n_nodes = len(arrays["tree_size"]), len(arrays["node_feature"])
         if rng.random() < 0.2:
             n_trees, n_nodes = (rng.choice([size, size + 1, 0, 1, 300]) for size in (n_trees, n_nodes))

@@ -53,7 +53,13 @@ def calibrated() -> ModelRecord:
     )
     node_weight = np.array([0.0, 0.5, -0.25, 0.0, -0.75, -0.0, 1e-310, 0.125, 0.0])
     node_mass = np.array([4.5, 2.0, 2.5, 0.0, 2.5, 4.5, 0.5, 4.0, 4.5])
-    return replace(example(), **link, **bins, trees=trees, node_weight=node_weight, node_mass=node_mass)
+    nodes = {"trees": trees, "node_weight": node_weight, "node_mass": node_mass}
+    patterns = {  # of the rules that lead to the nodes 1, 2, 4, 6 and 7
+        "pattern_node": np.array([1, 1, 2, 2, 4, 4, 4, 6, 6, 7, 7], np.int32),
+        "pattern": np.array([0, 1, 0, 1, 0, 1, 3, 0, 1, 0, 1], np.int32),
+        "pattern_mass": np.array([2.5, 2.0, 2.0, 2.5, 1.5, 0.5, 2.5, 4.0, 0.5, 0.5, 4.0]),
+    }
+    return replace(example(), **link, **bins, **nodes, **patterns)
 
 
 def many_outputs() -> ModelRecord:
@@ -206,6 +212,7 @@ def assert_valid(record: ModelRecord) -> None:
     assert type(record.n_features) is int
     assert_masses(record)
     assert_trees(record)
+    assert_patterns(record)
     seen = set()
     for feature, kind, threshold in zip(
         record.feature.tolist(), record.kind.tolist(), record.threshold.tolist(), strict=True
@@ -253,6 +260,16 @@ def assert_masses(record: ModelRecord) -> None:
         assert 0 < sum(own) < math.inf
         at += n_bins
     assert at == len(mass)
+
+
+def assert_patterns(record: ModelRecord) -> None:
+    """Patterns are of nodes, each once, in order, and have a mass."""
+    entries = list(zip(record.pattern_node.tolist(), record.pattern.tolist(), strict=True))
+    assert entries == sorted(set(entries))
+    assert all(0 <= node < record.trees.n_nodes and pattern >= 0 for node, pattern in entries)
+    assert record.pattern_node.dtype == record.pattern.dtype == np.int32
+    assert record.pattern_mass.shape == record.pattern.shape
+    assert all(0 < mass < math.inf for mass in record.pattern_mass.tolist())
 
 
 def assert_trees(record: ModelRecord) -> None:

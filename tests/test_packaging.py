@@ -32,12 +32,17 @@ def test_only_the_package_is_installed(distribution):
     inside = [path for path in distribution.files if path.parts[0] == "quadboost"]
     outside = {path.parts[0] for path in distribution.files} - {"quadboost", ".."}
     assert outside == {f"quadboost-{__version__}.dist-info"}
-    assert {path.suffix for path in inside} <= {".py", ".pyc", ".pyi", ".so", ".pyd", ".typed"}
+    assert {path.suffix for path in inside} <= {".py", ".pyc", ".pyi", ".so", ".pyd", ".typed", ".css", ".js"}
 
 
 def test_commands_can_be_loaded(distribution):
     commands = [entry for entry in distribution.entry_points if entry.group == "console_scripts"]
-    assert {entry.name for entry in commands} == {"quadboost-train", "quadboost-predict", "quadboost-export"}
+    assert {entry.name for entry in commands} == {
+        "quadboost-train",
+        "quadboost-predict",
+        "quadboost-export",
+        "quadboost-report",
+    }
     assert all(callable(entry.load()) for entry in commands)
 
 

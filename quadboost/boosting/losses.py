@@ -39,9 +39,9 @@ class Loss:
         """Minus the derivative by every score."""
         return y - scores
 
-    def bend(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """The second derivative by every score, or a bound on it."""
-        return np.full(scores.shape, self.curvature)
+    def bend(self, pull: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """The second derivative by every score, or a bound on it, where the pull is known."""
+        return np.full(pull.shape, self.curvature)
 
     def constant(self, mean: np.ndarray) -> np.ndarray:
         """The best scores that are the same for all rows, or near them, from the mean of the targets."""
@@ -86,8 +86,8 @@ class Logistic(Loss):
         share = np.exp(scores - scores.max(axis=1, keepdims=True))
         return y - share / share.sum(axis=1, keepdims=True)
 
-    def bend(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
-        chance = np.clip(y - self.pull(scores, y), RAREST, 1.0 - RAREST)
+    def bend(self, pull: np.ndarray, y: np.ndarray) -> np.ndarray:
+        chance = np.clip(y - pull, RAREST, 1.0 - RAREST)
         return chance * (1.0 - chance)
 
     def constant(self, mean: np.ndarray) -> np.ndarray:
@@ -136,8 +136,8 @@ class Poisson(Loss):
     def pull(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
         return y - np.exp(scores)
 
-    def bend(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return np.exp(scores)
+    def bend(self, pull: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return y - pull
 
     def constant(self, mean: np.ndarray) -> np.ndarray:
         return np.log(mean)

@@ -74,13 +74,22 @@ def plot_strengths(paths: Sequence[Strengths], ax: Any = None) -> Any:
 
 
 def plot_surface(results: dict[str, Any], penalty: str | None, best: dict[str, Any], ax: Any = None) -> Any:
-    """The mean score over the number of rounds and, where the penalty has one, its strength; the choice is marked."""
+    """The mean score over the number of rounds and, where the penalty has one, its strength; the choice is marked.
+
+    Fits with trees have no rounds to choose: their score is drawn over the strength. If a penalty was tried with and
+    without trees, what is drawn is what was chosen of the two.
+    """
     ax = _axes(ax)
     own = results["param_penalty"] == penalty
+    n_trees = results.get("param_n_trees", np.zeros(len(own)))
+    is_alike = own & (n_trees == best.get("n_trees", 0))
+    own = is_alike if is_alike.any() else own
     rounds, score = results["param_max_rounds"][own], results["mean_test_score"][own]
+    chosen = best["penalty"] == penalty
+    if n_trees[own].any() and penalty is not None:
+        return _plot_line(ax, results, own, penalty, best if chosen else {})
     ax.set_xscale("log")
     ax.set_xlabel("rounds")
-    chosen = best["penalty"] == penalty
     if penalty is None:
         ax.plot(rounds, score)
         ax.set_ylabel("mean score")
@@ -100,6 +109,18 @@ def plot_surface(results: dict[str, Any], penalty: str | None, best: dict[str, A
     _strength_axis(ax.set_ylabel, ax.set_yscale, penalty)
     if chosen:
         ax.plot(best["max_rounds"], best[name], "r+", markersize=12)
+    return ax
+
+
+def _plot_line(ax: Any, results: dict[str, Any], own: np.ndarray, penalty: str, best: dict[str, Any]) -> Any:
+    """The mean score over the strength alone."""
+    name = "alpha_max" if penalty == "linf" else "reg_lambda"
+    order = np.argsort(results[f"param_{name}"][own])
+    ax.plot(results[f"param_{name}"][own][order], results["mean_test_score"][own][order], "o-", markersize=3)
+    _strength_axis(ax.set_xlabel, ax.set_xscale, penalty)
+    ax.set_ylabel("mean score")
+    if name in best:
+        ax.axvline(best[name], color="red")
     return ax
 
 

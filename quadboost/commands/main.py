@@ -254,7 +254,8 @@ def _add_options(parser: _Parser) -> None:
 
 
 def _add_penalties_and_voters(add: Callable[..., None]) -> None:
-    add("--penalty", "penalty on the weights (default: l1; l2 with trees)", choices=("l1", "l2", "linf", "none"))
+    penalties = ("auto", "l1", "l2", "linf", "none")
+    add("--penalty", "penalty on the weights; auto: l1, with trees l2 (default: auto)", choices=penalties)
     add(
         "--reg-lambda",
         "strength of an l1 or l2 penalty: number, auto (by the number of rows), theory (default: by cross-validation)",

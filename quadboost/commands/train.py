@@ -160,7 +160,7 @@ def _apart_from_search(options: dict[str, Any]) -> list[str]:
 
 def _choose_folds(arguments: Namespace, options: dict[str, Any], examples: Examples, task: str) -> tuple[int, str]:
     """The number of folds, 0 for none, and what to tell a user who did not ask for cross-validation."""
-    penalty, n_trees = options.get("penalty", "l1"), options.get("n_trees", 0)
+    penalty, n_trees = options.get("penalty", "auto"), options.get("n_trees", 0)
     strength = "--alpha-max" if penalty == "linf" else "--reg-lambda"
     apart = _apart_from_search(options)
     y = examples.y if examples.weight is None else examples.y[examples.weight > 0]
@@ -297,7 +297,8 @@ def _cross_validated(
     figures = _held_out_figures(estimator.best_estimator_, examples, cv)
     estimator.ensemble_.info["cross_validation"] |= figures
     if not arguments.quiet:
-        chosen = ", ".join(f"{name}={_short(value)}" for name, value in estimator.best_params_.items())
+        told = {name: value for name, value in estimator.best_params_.items() if name != "n_trees" or value}
+        chosen = ", ".join(f"{name}={_short(value)}" for name, value in told.items())
         _print(f"{n_folds}-fold cross-validation chose {chosen}; on rows held out: {_listed(figures)}")
     return _named(estimator.ensemble_, examples)
 

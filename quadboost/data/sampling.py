@@ -1,7 +1,7 @@
 """Samples of rows that depend on what the rows are, not on where they stand.
 
-Equal rows have equal keys: all of them are in a sample, or none. So a sample is the same for any order of rows, and a
-row of weight 3 is sampled as three rows are.
+Equal rows have equal keys, and a sample has their share of them; which of them does not matter. So a sample is the same
+for any order of rows, and a row of weight 3 is sampled as three rows are.
 """
 
 from __future__ import annotations
@@ -31,11 +31,41 @@ def row_keys(codes: np.ndarray, y: np.ndarray | None = None, seed: int = 0) -> n
         return mixed(keys, seed)
 
 
-def at_most(keys: np.ndarray, repeats: np.ndarray | None, most: float) -> np.ndarray:
-    """Which rows are in a sample of at most so many examples; at least the rows of one key are."""
-    total = float(len(keys)) if repeats is None else float(repeats.sum())
+def at_most(keys: np.ndarray, copies: np.ndarray, most: float) -> np.ndarray:
+    """How many copies of each row are in a sample of at most `most`, given how many there are.
+
+    Of equal rows the sample has their share, give or take one.
+    """
+    total = int(copies.sum())
     if total <= most:
-        return np.ones(len(keys), dtype=bool)
-    distinct, number = np.unique(keys, return_inverse=True)
-    mass = np.cumsum(np.bincount(number, repeats, len(distinct)))
-    return keys <= distinct[max(0, int(np.searchsorted(mass, most, side="right")) - 1)]
+        return copies
+    order = np.argsort(keys, kind="stable")
+    until = np.floor(np.cumsum(copies[order]) * (most / total)).astype(np.int64)
+    kept = np.empty_like(copies)
+    kept[order] = np.diff(until, prepend=0)
+    return kept
+
+
+def copies_before(keys: np.ndarray, copies: np.ndarray) -> np.ndarray:
+    """How many copies of equal rows come before each row."""
+    order = np.argsort(keys, kind="stable")
+    before = np.cumsum(copies[order]) - copies[order]
+    is_first = np.diff(keys[order], prepend=~keys[order][:1]) != 0
+    found = np.empty_like(copies)
+    found[order] = before - np.maximum.accumulate(np.where(is_first, before, 0))
+    return found
+
+
+def n_different(keys: np.ndarray, copies: np.ndarray) -> float:
+    """How many different rows there are, in effect: fewer than there are where some have most of the copies."""
+    mass = np.bincount(np.unique(keys, return_inverse=True)[1], copies)
+    return float(mass.sum() ** 2 / (mass * mass).sum()) if len(mass) else 0.0
+
+
+def half(keys: np.ndarray, copies: np.ndarray, before: np.ndarray | None, number: int) -> np.ndarray:
+    """How many copies of each row are in a random half, one of many.
+
+    Equal rows are in one half. With the copies that come `before` each, every other one of them is in each half.
+    """
+    odd = (mixed(keys, number) >> np.uint64(63)).astype(np.int64)
+    return copies * odd if before is None else (before + copies + odd) // 2 - (before + odd) // 2

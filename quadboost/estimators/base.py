@@ -34,6 +34,7 @@ from ..fitting.problem import Problem, Reading, Rows
 from ..fitting.training import train
 from ..model.ensemble import Ensemble, ShapeFunction
 from ..model.explained import Explained
+from ..model.patterns import pattern_arrays
 from .watching import Judge, Model, Watch, best_stage
 
 if TYPE_CHECKING:
@@ -362,9 +363,10 @@ class QuadBoost(Explained, BaseEstimator):
         loss, link = options.loss, trained.link
         boosted = trained.boosted
         sums = measured.moments.sums
-        self._take_over(
-            problem.ensemble(trained.voters, boosted, info, loss=loss, link=link, calibration=calibration, sums=sums)
+        found = problem.ensemble(
+            trained.voters, boosted, info, loss=loss, link=link, calibration=calibration, sums=sums
         )
+        self._take_over(found.replace(**pattern_arrays(found, measured.rows.X, measured.rows.weight)))
         self._link = (0.0, 1.0) if calibration is None else calibration
         self._warm = None
         if self.warm_start:

@@ -95,7 +95,7 @@ class _Search(QuadBoost):
         Needs matplotlib.
         """
         check_is_fitted(self, "cv_results_")
-        one_of("penalty", penalty, ["chosen", *_penalties(self.penalty)])
+        one_of("penalty", penalty, ["chosen", *dict.fromkeys(self.cv_results_["param_penalty"].tolist())])
         chosen = self.best_params_["penalty"] if penalty == "chosen" else penalty
         return plot_surface(self.cv_results_, chosen, self.best_params_, ax)
 

@@ -27,7 +27,11 @@ def importances(ensemble: Ensemble, kind: str = "mean_abs", X: Any = None, by: s
     one_of("by", by, ("term", "feature"))
     terms = Terms.of(ensemble)
     if by == "feature" and terms.rules:
-        return _by_feature(ensemble, kind, X)
+        if X is None:
+            raise ValueError(
+                "importances by feature of a model with rules need rows: give importances(by='feature', X=X)"
+            )
+        return importances_by_feature(ensemble, ensemble.matrix_of(X), kind)
     if X is not None:
         values = terms.values(ensemble.matrix_of(X))
         found = [_measure(kind, values[:, j], np.ones(len(values))) for j in range(values.shape[1])]
@@ -47,11 +51,8 @@ def importances(ensemble: Ensemble, kind: str = "mean_abs", X: Any = None, by: s
     return _sorted(list(terms.names), found)
 
 
-def _by_feature(ensemble: Ensemble, kind: str, X: Any) -> list[Importance]:
-    """Of Shapley values: what rules add, split between their features."""
-    if X is None:
-        raise ValueError("importances by feature of a model with rules need rows: give importances(by='feature', X=X)")
-    matrix = ensemble.matrix_of(X)
+def importances_by_feature(ensemble: Ensemble, matrix: np.ndarray, kind: str = "mean_abs") -> list[Importance]:
+    """Of Shapley values against the same rows: what rules add, split between their features."""
     values = Terms.of(ensemble, matrix).by_feature(matrix)
     used = np.flatnonzero(values.any(axis=(0, 2))).tolist()
     found = [_measure(kind, values[:, feature], np.ones(len(values))) for feature in used]

@@ -82,6 +82,13 @@
     return page.classes[label] + " · probability " + (100 * p).toFixed(1) + " %";
   }
 
+  // A tree by the features that it asks for.
+  function treeName(t) {
+    const asked = Array.from(new Set(model.terms[t].features.filter((feature) => feature >= 0)));
+    const names = asked.slice(0, 3).map((feature) => page.names[feature] || "another").join(", ");
+    return model.terms[t].name + ": " + (names.length > 40 ? names.slice(0, 39) + "…" : names) + (asked.length > 3 ? ", ..." : "");
+  }
+
   function make(name, attributes, text) {
     const element = document.createElementNS(SVG, name);
     for (const key in attributes) element.setAttribute(key, attributes[key]);
@@ -94,7 +101,7 @@
     const k = scores.length === 1 ? 0 : labelOf(scores);
     let steps = model.contributions(row).map((own, t) => {
       const feature = model.terms[t].feature;
-      const name = feature === undefined ? own.name : page.names[feature] + " = " + textOf(feature, row[feature]);
+      const name = feature === undefined ? treeName(t) : page.names[feature] + " = " + textOf(feature, row[feature]);
       return { name: name, value: own.values[k] - page.means[t][k] };
     });
     steps.sort((a, b) => Math.abs(b.value) - Math.abs(a.value));

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import csv
+import gzip
 import hashlib
 import io
 import json
 import os
+from collections.abc import Callable
 from importlib.resources import files
 from itertools import pairwise
 from typing import Any
@@ -38,6 +40,7 @@ from .terms import TRAINING, Terms
 from .words import feature_name, level_text, number_text, shortened
 
 MOST_DOWNLOAD = 1 << 17  # bytes of a download within the page
+ZIPPED = "application/gzip"
 
 
 def report(
@@ -125,36 +128,26 @@ def _means_of_trees(ensemble: Ensemble, is_known: bool) -> list[list[float]]:
 
 
 def _downloads(ensemble: Ensemble) -> str:
-    """Links that hold their content: no script, no network."""
-    items = [_link("model.js", "text/javascript", lambda: to_javascript(ensemble), "the score in JavaScript")]
-    for dialect in ("duckdb", "postgres", "sqlite"):
-        items.append(
-            _link(
-                f"model-{dialect}.sql",
-                "text/plain",
-                lambda d=dialect: to_sql(ensemble, "my_table", d),
-                f"the score in SQL, {dialect}",
-            )
-        )
+    """Links that hold their content: no script, no network. What is long is compressed."""
+    items = []
     if ensemble.classes is not None and len(ensemble.classes) == 2:
         items.append(_link("scorecard.csv", "text/csv", lambda: to_scorecard(ensemble).to_csv(), "points to add up"))
-    items.append(_link("shapes.csv", "text/csv", lambda: shapes_csv(ensemble), "the numbers behind the pictures"))
-    return f"<ul>{''.join(items)}</ul>"
+    items.append(_link("shapes.csv.gz", ZIPPED, lambda: shapes_csv(ensemble), "the numbers behind the pictures"))
+    items.append(_link("model.sql.gz", ZIPPED, lambda: to_sql(ensemble, "my_table"), "the score in SQL, for DuckDB"))
+    return f"<ul>{''.join(items)}</ul><p>quadboost-export writes the model in other languages and dialects.</p>"
 
 
-def _link(name: str, kind: str, make: Any, words: str) -> str:
+def _link(name: str, kind: str, make: Callable[[], str], words: str) -> str:
     try:
         content = make().encode("utf-8")
     except ValueError as error:
         return f"<li>{text_of(name)}: not available, {text_of(error)}</li>"
+    content = gzip.compress(content, mtime=0) if kind == ZIPPED else content
     if len(content) > MOST_DOWNLOAD:
-        return (
-            f"<li>{text_of(name)}: too large for this page ({len(content) // 1024:,} kB); make it with quadboost</li>"
-        )
-    data = base64.b64encode(content).decode("ascii")
-    return (
-        f'<li><a download="{text_of(name)}" href="data:{kind};base64,{data}">{text_of(name)}</a>: {text_of(words)}</li>'
-    )
+        size = f"{len(content) // 1024:,} kB"
+        return f"<li>{text_of(name)}: too large for this page ({size}); make it with quadboost</li>"
+    link = f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"
+    return f'<li><a download="{text_of(name)}" href="{link}">{text_of(name)}</a>: {text_of(words)}</li>'
 
 
 def shapes_csv(ensemble: Ensemble) -> str:

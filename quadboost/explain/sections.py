@@ -11,7 +11,7 @@ from ..model.ensemble import Ensemble
 from ..model.file import ModelFileError, ModelRecord, digest_of
 from ..model.links import LINKS
 from .drawing import picture_of, score_unit
-from .importance import importances
+from .importance import importances, importances_by_feature
 from .quality_section import Figures, table
 from .svg import bars_svg, rect, shape_svg, spark_svg, svg, text_of
 from .words import feature_name, level_text, number_text, shortened
@@ -19,6 +19,7 @@ from .words import feature_name, level_text, number_text, shortened
 MOST_FEATURES = 200  # in the table of the data, the list of importances and the form
 MOST_SHAPES = 100  # drawn
 MOST_RULES = 50  # listed
+MOST_ROWS = 1000  # whose Shapley values are averaged
 MOST_OPTIONS = 100  # levels in a list to choose from; more are typed
 MOST_LETTERS = 300  # of a parameter
 
@@ -133,7 +134,8 @@ def _column(ensemble: Ensemble, feature: int, known: np.ndarray) -> tuple[str, s
 def importance_section(ensemble: Ensemble, matrix: np.ndarray) -> str:
     """Bars; on the training rows where the model has counted them, else of the range."""
     kind = "mean_abs" if len(ensemble.bin_mass) else "range"
-    found = importances(ensemble, kind)
+    some = matrix[:: max(1, len(matrix) // MOST_ROWS)] if ensemble.n_rules else matrix[:0]
+    found = importances_by_feature(ensemble, some) if len(some) else importances(ensemble, kind)
     if not found:
         return "<p>No feature matters: the model says the same of every row.</p>"
     shown = found[:40]
@@ -143,6 +145,8 @@ def importance_section(ensemble: Ensemble, matrix: np.ndarray) -> str:
         if kind == "mean_abs"
         else "Largest less smallest value: the model has no counts of its training rows"
     )
+    if len(some):
+        what = f"Mean absolute Shapley value over {len(some):,} of the rows, rules split between their features"
     unit = score_unit(ensemble) if ensemble.n_outputs == 1 else "score, all outputs together"
     rest = f" {len(found) - len(shown):,} more are not shown." if len(found) > len(shown) else ""
     words = text_of(f"{what}, in units of the score ({unit}).{rest}")

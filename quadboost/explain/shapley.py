@@ -9,18 +9,18 @@ no more than how often each pattern of conditions occurs there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from math import factorial
 from typing import NamedTuple
 
 import numpy as np
 
-from ..model.rules import Condition, Rule
+from ..model.ensemble import Ensemble
+from ..model.patterns import FEW_CONDITIONS, count_patterns, patterns_of
+from ..model.rules import Rule
 
-ROWS_AT_A_TIME = 8192  # whose conditions are kept in a core's own memory
 MOST_CONDITIONS = 62  # of a rule: their pattern is an integer of 64 bits
-FEW_CONDITIONS = 8  # of a rule, up to which all patterns are looked up in a table
 MOST_CELLS = 1 << 22  # of a table of patterns against patterns
 
 
@@ -38,16 +38,19 @@ class Patterns(NamedTuple):
         return np.concatenate([np.empty((0, n_conditions)), *parts])
 
     def _values(self, here: np.ndarray, n_conditions: int, full: int) -> np.ndarray:
-        gained, lost = here[:, None] & ~self.pattern, self.pattern & ~here[:, None]
-        counts = (here[:, None] | self.pattern) == full
-        a, b = np.bitwise_count(gained), np.bitwise_count(lost)
+        # Whether condition i is gained is for this row to say and for the other: so sums over the others are products.
+        holds_here, holds_there = (_bits(own, n_conditions) for own in (here, self.pattern))
+        counts = ((here[:, None] | self.pattern) == full) * self.share
+        a = np.bitwise_count(here[:, None] & ~self.pattern)
+        b = np.bitwise_count(self.pattern & ~here[:, None])
         up, down = _shares(n_conditions)
-        per_gain = np.where(counts, up[a, b], 0.0) * self.share
-        per_loss = np.where(counts, down[a, b], 0.0) * self.share
-        found = np.empty((len(here), n_conditions))
-        for i in range(n_conditions):
-            found[:, i] = (per_gain * (gained >> i & 1)).sum(axis=1) - (per_loss * (lost >> i & 1)).sum(axis=1)
-        return found
+        gained, lost = (counts * up[a, b]) @ (1.0 - holds_there), (counts * down[a, b]) @ holds_there
+        return holds_here * gained - (1.0 - holds_here) * lost
+
+
+def _bits(pattern: np.ndarray, n: int) -> np.ndarray:
+    """Each bit as a column, of 0.0 and 1.0."""
+    return (pattern[:, None] >> np.arange(n) & 1).astype(np.float64)
 
 
 @lru_cache
@@ -63,39 +66,23 @@ def _shares(n: int) -> tuple[np.ndarray, np.ndarray]:
     return up, down
 
 
-def patterns_of(rules: Sequence[Rule], matrix: np.ndarray) -> Iterator[tuple[slice, Iterator[np.ndarray]]]:
-    """The pattern of every rule in every row, some rows at a time; a condition that several rules ask is asked once."""
-    numbers: dict[Condition, int] = {}
-    asked = [[numbers.setdefault(own, len(numbers)) for own in rule.conditions] for rule in rules]
-    short = np.int16 if max(map(len, asked), default=0) < 15 else np.int64
-    for first in range(0, max(len(matrix), 1), ROWS_AT_A_TIME):
-        rows = slice(first, min(first + ROWS_AT_A_TIME, len(matrix)))
-        columns = np.ascontiguousarray(matrix[rows].T)
-        holds = [own.holds(columns[own.feature]).astype(short) for own in numbers]
-
-        def patterns(holds: list[np.ndarray] = holds, n: int = columns.shape[1]) -> Iterator[np.ndarray]:
-            for own in asked:
-                pattern = np.zeros(n, dtype=short)
-                for bit, number in enumerate(own):
-                    pattern += holds[number] << bit
-                yield pattern
-
-        yield rows, patterns()
-
-
 def background_patterns(rules: Sequence[Rule], matrix: np.ndarray) -> list[Patterns]:
     """How often each pattern of each rule occurs in these rows."""
     check_length(rules)
-    counts: list[dict[int, int]] = [{} for _ in rules]
-    for _, found in patterns_of(rules, matrix):
-        for own, pattern in zip(counts, found, strict=True):
-            for value, n in zip(*(part.tolist() for part in np.unique(pattern, return_counts=True)), strict=True):
-                own[value] = own.get(value, 0) + n
-    tables = []
-    for own in counts:
-        known = np.array(sorted(own), dtype=np.int64)
-        tables.append(Patterns(known, np.array([own[value] for value in known.tolist()]) / len(matrix)))
-    return tables
+    return [Patterns(pattern, mass / len(matrix)) for pattern, mass in count_patterns(rules, matrix)]
+
+
+def training_patterns(ensemble: Ensemble, rules: Sequence[Rule]) -> list[Patterns] | None:
+    """Those that the model has kept of its training rows; None unless it has all."""
+    nodes = np.array([rule.node for rule in rules], dtype=np.int64)
+    first, last = (np.searchsorted(ensemble.pattern_node, nodes, side) for side in ("left", "right"))
+    if not (first < last).all():
+        return None
+    found = []
+    for a, b in zip(first.tolist(), last.tolist(), strict=True):
+        mass = ensemble.pattern_mass[a:b]
+        found.append(Patterns(ensemble.pattern[a:b].astype(np.int64), mass / mass.sum()))
+    return found
 
 
 def add_rule_values(

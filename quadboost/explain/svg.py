@@ -194,7 +194,7 @@ def bars_svg(names: Sequence[str], values: Sequence[float], label: str, width: f
     parts = []
     for i, (name, value) in enumerate(zip(names, values, strict=True)):
         y, wide = 4 + row * i, (width - left - 60) * value / most
-        parts.append(text(left - 6, y + 13, shortened(name, 32), "end"))
+        parts.append(text(left - 6, y + 13, shortened(name, 27), "end"))
         parts.append(rect(left, y + 2, wide, row - 4, "down", name))
         parts.append(text(left + wide + 5, y + 13, f"{value:.3g}", "start"))
     return svg(width, 8 + row * len(names), parts, label)

@@ -11,9 +11,10 @@ import numpy as np
 
 from ..common.checks import one_of
 from ..model.ensemble import Ensemble
+from ..model.patterns import patterns_of
 from .coding import Coding
 from .scales import contributions_to_predictions
-from .shapley import Patterns, add_rule_values, background_patterns, patterns_of
+from .shapley import Patterns, add_rule_values, background_patterns, training_patterns
 from .words import feature_name, shortened, value_text
 
 TRAINING, BACKGROUND, INTERCEPT = "the training rows", "the background", "the intercept"
@@ -49,13 +50,14 @@ class Terms:
         weight = _weights(ensemble, rules)
         if background is not None:
             masses: list[np.ndarray] | None = coding.masses_of(background)
-            counted = background_patterns(rules, background)
-            patterns: list[Patterns] | None = counted
-            support = np.array([_support(own, len(rule.conditions)) for own, rule in zip(counted, rules, strict=True)])
-            reference = BACKGROUND
+            patterns: list[Patterns] | None = background_patterns(rules, background)
         else:
-            masses, patterns, reference = coding.masses(), None if rules else [], TRAINING
-            support = np.array([rule.support for rule in rules])
+            masses, patterns = coding.masses(), training_patterns(ensemble, rules)
+        support = np.array([rule.support for rule in rules])
+        if patterns is not None:
+            each = zip(patterns, rules, strict=True)
+            support = np.array([_support(own, len(rule.conditions)) for own, rule in each])
+        reference = TRAINING if background is None else BACKGROUND
         if masses is None or np.isnan(support).any():
             means = np.zeros((len(coding.tables) + len(rules), ensemble.n_outputs))
             return cls(ensemble, coding, rules, means, INTERCEPT, None)

@@ -170,6 +170,8 @@ def _two_classes(score: np.ndarray, mass: np.ndarray, doubt: np.ndarray) -> tupl
         part, before = 1.0, loss(own)
         while loss(own - part * step) > before and part > NEAR:
             part /= 2.0
+        if part <= NEAR:  # what is left to gain is rounding
+            break
         own = own - part * step
         if np.abs(part * step).max() < NEAR * (1.0 + np.abs(own).max()):
             break
@@ -224,10 +226,12 @@ def _several_classes(
         step = np.zeros(n_classes + 1)
         step[n_classes - n_free :] = _solved(hessian, np.array(gradient))
         share, before = 1.0, loss(own)
-        while loss(own - share * step) > before and share > NEAR:
+        while (now := loss(own - share * step)) > before and share > NEAR:
             share /= 2.0
+        if share <= NEAR:  # what is left to gain is rounding
+            break
         own = own - share * step
-        if np.abs(share * step).max() < 1e-8 * (1.0 + np.abs(own).max()):
+        if before - now <= NEAR * before or np.abs(share * step).max() < 1e-8 * (1.0 + np.abs(own).max()):
             break
     first, slope = own[:-1], min(float(own[-1]), STEEPEST) / spread
     if slope < FLATTEST:  # intercepts beside another slope would be wrong

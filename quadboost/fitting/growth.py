@@ -16,7 +16,7 @@ import numpy as np
 from ..boosting.losses import Loss
 from ..common.checks import at_least
 from ..data.exact import Extent, exact_mean
-from ..data.sampling import at_most, mixed, row_keys
+from ..data.sampling import at_most, copies_before, half, mixed, n_different, row_keys
 from ..kernels.sums import bin_sums
 from ..kernels.trees import grow, leaves_of_grown
 from ..voters.columns import Voters
@@ -24,6 +24,7 @@ from ..voters.trees import MOST_LEAVES, Trees
 
 SHRINKAGE = 0.1
 DIRECTIONS = 3  # combinations of outputs that a tree is grown to
+FEW_DIFFERENT = 32  # rows: fewer are divided, each of them, into halves
 LEAST_EXAMPLES = (3, 10)  # of a leaf, at least and at most: a hundredth of all
 
 
@@ -76,31 +77,33 @@ def grow_trees(
 ) -> Grown:  # fmt: skip
     """Grow trees on rows coded by the features of `voters`, with targets of shape (m, n_outputs).
 
-    `repeats` is the part of the weight that says how many examples a row stands for; if it is not whole numbers, a row
-    stands for one on average.
+    `repeats` is the part of the weight that says how many examples a row stands for; where it is not whole numbers,
+    each stands for one.
     """
-    keys = row_keys(codes, y, growth.seed)
-    extent = Extent.of(len(y), repeats)
-    share = extent.whole_weights(repeats, len(y))
-    of_one = float(share.sum()) / (extent.total if extent.is_whole else len(y))
-    kept = at_most(keys, share, growth.growth_rows * of_one)
-    mean = np.array([exact_mean(target, weight) for target in y.T])
+    copies, told_apart = np.ones(len(y), dtype=np.int64), y
+    if repeats is not None and Extent.of(len(y), repeats).is_whole:
+        copies = repeats.astype(np.int64)
+    elif repeats is not None:  # equal rows of other weight are others
+        told_apart = np.column_stack([y, repeats])
+    keys = row_keys(codes, told_apart, growth.seed)
+    kept = at_most(keys, copies, growth.growth_rows)
+    own, mean = kept > 0, np.array([exact_mean(target, weight) for target in y.T])
     constant = loss.constant(mean) if fit_intercept else np.zeros(y.shape[1])
-    own_weight = None if weight is None else weight[kept]
-    n_examples = float(share[kept].sum()) / of_one
-    rows = _Rows(voters, np.ascontiguousarray(codes[kept]), y[kept], own_weight, keys[kept], n_examples)
+    own_weight = None if weight is None else (weight / copies * kept)[own]
+    rows = _Rows(voters, np.ascontiguousarray(codes[own]), y[own], own_weight, keys[own], kept[own])
     scores = np.tile(constant, (len(rows.y), 1))
     grown, steps, explained = [], [], 0.0
     pull = loss.pull(scores, rows.y)
-    first = rows.square(pull, np.ones(len(pull), dtype=bool))
+    first = rows.square(pull, rows.copies)
     for number in range(growth.n_trees):
-        in_bag = mixed(rows.keys, number) >> np.uint64(63) == 1
+        in_bag = half(rows.keys, rows.copies, rows.before, number)
         tree, node = rows.tree(pull, growth, number, in_bag)
         if tree.n_nodes > 1:
-            step = SHRINKAGE * rows.steps(node, tree, pull, loss.bend(scores, rows.y))
+            step = SHRINKAGE * rows.steps(node, tree, pull, loss.bend(pull, rows.y))
             scores += step[node]
             before, pull = pull, loss.pull(scores, rows.y)
-            explained += rows.square(before, ~in_bag) - rows.square(pull, ~in_bag)
+            others = rows.copies - in_bag
+            explained += rows.square(before, others) - rows.square(pull, others)
             grown.append(tree)
             steps.append(step)
         tell()
@@ -113,26 +116,36 @@ class _Rows:
 
     def __init__(
         self, voters: Voters, codes: np.ndarray, y: np.ndarray, weight: np.ndarray | None, keys: np.ndarray,
-        n_examples: float,
+        copies: np.ndarray,
     ) -> None:  # fmt: skip
         self.voters, self.codes, self.y, self.weight, self.keys = voters, codes, y, weight, keys
+        self.copies = copies
+        # A row that is in both halves seems to be known better than it is. But halves of a few rows would be no halves.
+        self.before = copies_before(keys, copies) if n_different(keys, copies) < FEW_DIFFERENT else None
         self.extent = Extent.of(len(y), weight)
-        self.mass = self.extent.whole_weights(weight, len(y))
+        total, n_examples = float(self.extent.whole_weights(weight, len(y)).sum()), float(copies.sum())
         least, most = LEAST_EXAMPLES
-        self.least_mass = int(min(most, max(least, n_examples / 100)) * self.mass.sum() / max(n_examples, 1.0))
+        self.least_mass = int(min(most, max(least, n_examples / 100)) * total / max(n_examples, 1.0))
         self.bin_start = voters.bin_start[: voters.n_features + 1]
 
-    def square(self, pull: np.ndarray, part: np.ndarray) -> float:
-        """The mean of the squared pulls of some rows, summed over the outputs."""
+    def weight_of(self, copies: np.ndarray) -> np.ndarray | None:
+        """The weight of some of the copies of each row."""
+        return None if self.weight is None else self.weight / self.copies * copies
+
+    def square(self, pull: np.ndarray, copies: np.ndarray) -> float:
+        """The mean of the squared pulls of some copies of rows, summed over the outputs."""
+        part, weight = copies > 0, self.weight_of(copies)
         if not part.any():
             return 0.0
-        return exact_mean((pull[part] ** 2).sum(axis=1), None if self.weight is None else self.weight[part])
+        return exact_mean((pull[part] ** 2).sum(axis=1), None if weight is None else weight[part])
 
     def tree(self, pull: np.ndarray, growth: Growth, number: int, in_bag: np.ndarray) -> tuple[Trees, np.ndarray]:
-        """A tree grown to some pull on some of the rows, and the node, a leaf, that each row falls into."""
+        """A tree grown to some pull on some copies of the rows, and the node, a leaf, that each row falls into."""
         pull = self._directions(pull, mixed(np.array([growth.seed], dtype=np.uint64), number)[0])
+        weight = self.weight_of(in_bag)
         largest = np.abs(pull).max(axis=0, initial=0.0)
-        target = np.column_stack([self.extent.fixed_point(own, self.weight, float(largest.max())) for own in pull.T])
+        target = np.column_stack([self.extent.fixed_point(own, weight, float(largest.max())) for own in pull.T])
+        mass = self.extent.whole_weights(weight, len(pull))
         rows = np.flatnonzero(in_bag).astype(np.int32)
         d, most = self.voters.n_features, 2 * growth.max_leaves - 1
         column, cut = np.empty(most, np.int32), np.zeros(most, np.int32)
@@ -143,7 +156,7 @@ class _Rows:
         column[0] = -1
         if len(rows):
             n_nodes = grow(
-                self.codes, self.bin_start, self.voters.is_level, self.mass, target, rows, groups, most_columns,
+                self.codes, self.bin_start, self.voters.is_level, mass, target, rows, groups, most_columns,
                 self.least_mass, growth.max_leaves, column, cut, missing_right, child,
             )  # fmt: skip
         own = (column[:n_nodes], cut, missing_right, child)

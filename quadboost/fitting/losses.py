@@ -12,20 +12,12 @@ from ..boosting.penalties import L1, Penalty, auto_lambda, make_penalty
 from ..boosting.rounds import open_run
 from ..boosting.strength import Strengths, strengths_by_gcv
 from ..data.exact import exact_mean
-from .measured import Measured, Options, Trained, loss_of
+from .measured import Measured, Options, Trained, check_targets, loss_of
 from .passes import Coded, Passes, Stage, minimise
 from .problem import Problem
 from .rules import ridge_strength, solves_at_once, train_as_grown
 
 Watch = Callable[[Passes], str]
-
-
-def check_targets(loss: str, y: np.ndarray, name: str = "y") -> None:
-    """Refuse targets that a loss cannot be for."""
-    if loss == "poisson" and y.min() < 0:
-        raise ValueError(f"{name} holds {y.min():g}; loss='poisson' is for counts, which are not negative")
-    if loss == "poisson" and not name.endswith("_val") and not (y.max(axis=0) > 0).all():
-        raise ValueError(f"{name} holds only zeros; loss='poisson' needs a positive count")
 
 
 def train_under_loss(

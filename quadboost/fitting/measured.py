@@ -124,6 +124,14 @@ class Measured:
         return cls(rows, voters, codes, moments, grown)
 
 
+def check_targets(loss: str, y: np.ndarray, name: str = "y") -> None:
+    """Refuse targets that a loss cannot be for."""
+    if loss == "poisson" and y.min() < 0:
+        raise ValueError(f"{name} holds {y.min():g}; loss='poisson' is for counts, which are not negative")
+    if loss == "poisson" and not name.endswith("_val") and not (y.max(axis=0) > 0).all():
+        raise ValueError(f"{name} holds only zeros; loss='poisson' needs a positive count")
+
+
 def loss_of(problem: Problem, rows: Rows, options: Options) -> tuple[Loss, np.ndarray]:
     """The loss of a fit, and the targets as it wants them."""
     y = problem.targets(rows, options.loss)
@@ -137,6 +145,7 @@ def grow_for(problem: Problem, rows: Rows, voters: Voters, codes: np.ndarray, op
 
     Many classes are told apart better by trees that were grown to their log-likelihood, also under the squared loss.
     """
+    check_targets(options.loss, problem.targets(rows, options.loss))
     if options.mode == "forward" and problem.signs is not None:
         raise ValueError(
             "mode='forward' takes trees as they were grown, and monotonic_cst is on the weights that rules are given "

@@ -24,6 +24,7 @@ from ..moments.gram import COUNTS_LIMIT, PIECE_BYTES, TABLE_PAYS
 from ..moments.moments import SHARE_FOR_SORTING, bytes_for_columns
 from ..voters.thresholds import FEATURES_TOGETHER, auto_thresholds
 from .calibration import divides
+from .growth import DIRECTIONS
 from .measured import Options
 
 MOST_CLASSES = 20  # numbers of more different values are targets
@@ -36,10 +37,13 @@ MARGIN = 1.19  # above what is counted here
 # Different voters that a run draws at most, measured. Under l1 rounds settle on as many as rows and features ask for;
 # without it they draw ever more, as a power of their number.
 DRAWN_UNDER_L1 = {"labels": 3.4, "targets": 6.2}  # times rows ** 0.3 * features ** 0.7; targets may have less noise
+DRAWN_OF_RULES = 5.5  # times rows ** 0.55, with trees
 FEWER = 0.3  # power of the strength by which a penalty on labels draws fewer
 DRAWN: dict[str | None, tuple[float, float]] = {None: (26.0, 0.5), "l2": (5.2, 0.75), "linf": (3.9, 0.75)}
 DRAWN_FORWARD = (8.0, 0.5)  # under l2: small steps on few voters
 ROUNDS_UNTIL_PATIENCE = 800  # where the validation risk stops a run
+ROWS_OF_SUMS = 256  # that a leaf has at least, else it is split by its rows
+MOST_KEPT = 60  # passes, of each of which the weights are kept
 ROUNDS_PER_VOTER = 12  # until a run has converged, where there is a gap that says so
 
 
@@ -92,10 +96,18 @@ def estimate_memory(
         has_labels=not regression,
         held_out=estimator.validation_fraction,
         level_bytes=_level_bytes(schema, X.shape[0], len(matrix)),
-        is_calibrated_by_folds=getattr(estimator, "calibration", None) == "auto" and divides(options, X.shape[0]),
+        is_calibrated_by_folds=getattr(estimator, "calibration", None) == "auto"
+        and not options.growth.n_trees
+        and divides(options, X.shape[0]),
+        has_rounds=not options.growth.n_trees or _has_rounds(options, estimator.monotonic_cst),
         options=options,
     )
     return int(MARGIN * fit.peak())
+
+
+def _has_rounds(options: Options, monotonic_cst: Any) -> bool:
+    """Whether a fit with trees is made by rounds; see `solves_at_once`."""
+    return options.mode == "corrective" and (options.penalty != "l2" or monotonic_cst is not None)
 
 
 def _outputs(X: Any, y: Any, sample_weight: Any, n_outputs: int, regression: bool | None) -> tuple[int, bool]:
@@ -160,12 +172,14 @@ class _Fit:
     held_out: float | None
     level_bytes: float
     is_calibrated_by_folds: bool
+    has_rounds: bool
     options: Options
 
     def peak(self) -> float:
-        m, d = self.m, len(self.n_cuts)
+        m, d, n_trees = self.m, len(self.n_cuts), self.options.growth.n_trees
         most_cuts = self.n_cuts.max(initial=0)
-        codes = d * (1 if most_cuts < 1 << 8 else 2 if most_cuts < 1 << 16 else 4)
+        size = 1 if most_cuts < 1 << 8 else 2 if most_cuts < 1 << 16 else 4
+        codes = (d + n_trees) * size
         n_threads = threads_for(m * d, self.options.n_threads)
         n_threads = min(n_threads, -(-d // FEATURES_TOGETHER))
         # Bytes a row.
@@ -177,22 +191,55 @@ class _Fit:
             reading, own = own + parts, own + parts
         choosing = n_threads * (min(FEATURES_TOGETHER, d) * self.value_bytes + 8 + 32 * self.is_weighted)
         summing = codes + 40 + 8 * self.n_outputs
-        rounds = m * (own + codes) + self._rounds()
+        rounds = m * (own + codes) + (self._rounds() if self.has_rounds else self._at_once())
         if self.has_labels and self.n_outputs > 1:  # scores and probabilities of all classes, for the link
             rounds += 80 * m * self.n_outputs
         if self.is_calibrated_by_folds:  # rows of a fold, and rounds on them, beside those of all rows
             rounds += m * (self.value_bytes * d + codes + 8 * d + given) + self._rounds()
-        return self.level_bytes + m * given + max(m * reading, m * (own + choosing), m * (own + summing), rounds)
+        growing = m * (own + size * d) + self._growing(size) if n_trees else 0.0
+        return (
+            self.level_bytes
+            + m * given
+            + max(m * reading, m * (own + choosing), growing, m * (own + summing + size * d * bool(n_trees)), rounds)
+        )
+
+    @property
+    def _n_rules(self) -> int:
+        return self.options.growth.n_trees * (2 * self.options.growth.max_leaves - 2)
+
+    def _growing(self, size: int) -> float:
+        """Rows that trees are grown on, what pulls them, and sums of all bins in every leaf."""
+        growth, outputs = self.options.growth, self.n_outputs
+        n = min(self.m, growth.growth_rows)
+        targets = 1 + min(outputs, DIRECTIONS)
+        of_rows = n * (size * len(self.n_cuts) + 40 + 16 * targets + 64 * outputs)
+        n_large = min(
+            growth.max_leaves, 2 + n // (2 * ROWS_OF_SUMS)
+        )  # leaves with sums of all bins: of half of the rows
+        sums = 8 * targets * n_large * float((self.n_cuts + 2).sum())
+        keys = (40 if n == self.m else 80) * self.m
+        return of_rows + sums + keys + self._n_rules * (30 + 16 * outputs)
+
+    def _at_once(self) -> float:
+        """All weights solved for together: a few vectors of weights and of scores; with passes, what each came to."""
+        n_voters = float(self.n_cuts.sum()) + self.n_missing + self._n_rules
+        n_kept = MOST_KEPT if self.options.loss != "squared" else 0
+        return n_voters * (120 + 8 * self.n_outputs * (14 + n_kept)) + 8 * self.m * self.n_outputs * 9
 
     @property
     def has_gap(self) -> bool:
         return self.options.penalty is not None and self.options.mode == "corrective"
+
+    @property
+    def _n_columns(self) -> int:
+        return len(self.n_cuts) + self.options.growth.n_trees
 
     def _n_drawn(self, n_voters: float) -> float:
         """Different voters that the rounds of one output draw."""
         options, rounds = self.options, self.options.schedule.max_rounds
         if options.penalty == "l1" and options.mode == "corrective":
             drawn = DRAWN_UNDER_L1["labels" if self.has_labels else "targets"] * self.m**0.3 * len(self.n_cuts) ** 0.7
+            drawn = max(drawn, min(drawn + self._n_rules, DRAWN_OF_RULES * self.m**0.55 * bool(self._n_rules)))
             if options.follows_path:  # which takes as many rounds as it needs
                 return float(min(drawn, n_voters))
             if not isinstance(options.reg_lambda, str):  # a weaker penalty than the formula's keeps more voters
@@ -227,7 +274,7 @@ class _Fit:
     def _rounds(self) -> float:
         shares = [1.0] if self.held_out is None else [1.0 - self.held_out, self.held_out]
         size = 8 if self.is_weighted or self.m >= COUNTS_LIMIT else 4
-        n_voters = float(self.n_cuts.sum()) + self.n_missing
+        n_voters = float(self.n_cuts.sum()) + self.n_missing + self._n_rules
         column, own = size * n_voters, self._n_drawn(n_voters)
         drawn = min(own * self.n_outputs**0.5, n_voters)  # by all outputs
         limit = self.options.cache_bytes // len(shares)
@@ -239,7 +286,7 @@ class _Fit:
         else:
             columns += self._system(own)
         log = self._log(own) + n_voters * len(shares) * (300 + 40 * self.n_outputs)
-        n_features = min(len(self.n_cuts), drawn)
+        n_features = min(self._n_columns, drawn)
         rows = sum(
             self._sorted(n_features, share * self.m, limit // SHARE_FOR_SORTING, size, column) for share in shares
         )
@@ -247,7 +294,8 @@ class _Fit:
 
     def _sorted(self, n_features: float, m: float, limit: int, size: int, column: float) -> float:
         """Rows of the features that were drawn, sorted or counted."""
-        d, bins = len(self.n_cuts), self.n_cuts + 2
+        growth = self.options.growth
+        d, bins = self._n_columns, np.append(self.n_cuts, [growth.max_leaves] * growth.n_trees) + 2
         table = float(bins.max() * bins.sum())
         tabulates = TABLE_PAYS * table < m * d and table * size * d <= limit
         each = table * size if tabulates else 4 * m

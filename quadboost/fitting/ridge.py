@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._core import dot
-from ..kernels.sums import score_codes
+from ..kernels.gram import voter_sums
+from ..kernels.sums import bin_sums, score_codes
 from ..moments.sums import ColumnSums
 from ..voters.columns import Voters
 
@@ -70,6 +71,20 @@ class Products:
         edges = sums.product_sum / sums.total_weight - np.outer(self.mean, means)
         return np.ascontiguousarray(edges.T)
 
+    def gram_times(self, weight: np.ndarray) -> np.ndarray:
+        """The Gram matrix times weights (n_outputs, K): the edges of the scores, at one scale for all outputs."""
+        scores, extent = self.scores(weight), self.sums.scales.extent
+        largest = float(np.abs(scores).max(initial=0.0))
+        whole = extent.fixed_point(scores, None if self.weight is None else self.weight[:, None], largest)
+        bins = np.zeros((int(self.voters.bin_start[-1]), len(weight)), dtype=np.int64)
+        bin_sums(self.codes, whole, self.voters.bin_start, bins, self.n_threads)
+        unit = extent.unit(largest) / self.sums.total_weight
+        edges = np.zeros(weight.shape, dtype=np.int64)
+        for own, out in zip(np.ascontiguousarray(bins.T), edges, strict=True):
+            voter_sums(self.voters.layout, own, out)
+        means = whole.sum(axis=0) * unit if self.fit_intercept else np.zeros(len(weight))
+        return edges * unit - np.outer(means, self.mean)
+
     def solved(
         self, weight: np.ndarray, y: np.ndarray, ridge: np.ndarray, first_risk: np.ndarray, tol: float,
         history: list[np.ndarray],
@@ -107,20 +122,20 @@ def solve_ridge(
     margin = rows.edges(y)
     inverse = 1.0 / (np.maximum(rows.eta, 0.0) + ridge)
     weight = np.zeros_like(margin) if start is None else start.copy()
-    left = margin if start is None else margin - _products(rows, weight, ridge)
-    ahead = inverse * left
-    way, gain, gap = ahead.copy(), _dots(left, ahead), _dots(left, left / ridge)
+    left = margin.copy() if start is None else margin - _products(rows, weight, ridge)
+    way = inverse * left
+    gain, gap = _dots(left, way), _dots(left, left / ridge)
     history: list[np.ndarray] = []
-    while (gap > tol * first_risk).any() and len(history) < max_iterations:
-        change = _products(rows, way, ridge)
-        curvature = _dots(way, change)
-        step = np.divide(gain, curvature, out=np.zeros_like(gain), where=(curvature > 0) & (gap > tol * first_risk))
-        weight += step[:, None] * way
-        left = left - step[:, None] * change
-        ahead = inverse * left
-        before, gain = gain, _dots(left, ahead)
-        way = ahead + np.divide(gain, before, out=np.zeros_like(gain), where=before > 0)[:, None] * way
-        gap = _dots(left, left / ridge)
+    while len(history) < max_iterations and len(on := np.flatnonzero(gap > tol * first_risk)):  # outputs to go on with
+        change = _products(rows, way[on], ridge[on])
+        curvature = _dots(way[on], change)
+        step = np.divide(gain[on], curvature, out=np.zeros(len(on)), where=curvature > 0)[:, None]
+        weight[on] += step * way[on]
+        left[on] -= step * change
+        ahead = inverse[on] * left[on]
+        before, gain[on] = gain[on], _dots(left[on], ahead)
+        way[on] = ahead + np.divide(gain[on], before, out=np.zeros(len(on)), where=before > 0)[:, None] * way[on]
+        gap[on] = _dots(left[on], left[on] / ridge[on])
         history.append(first_risk - _dots(weight, margin + left))
         if watch(len(history), history[-1], weight):
             break
@@ -129,7 +144,7 @@ def solve_ridge(
 
 def _products(rows: Products, weight: np.ndarray, ridge: np.ndarray) -> np.ndarray:
     """The matrix of the equations times weights: Gram matrix and ridge."""
-    return rows.edges(rows.scores(weight)) + ridge * weight
+    return rows.gram_times(weight) + ridge * weight
 
 
 def _dots(x: np.ndarray, y: np.ndarray) -> np.ndarray:

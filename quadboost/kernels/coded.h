@@ -10,7 +10,7 @@
 /* Scores of the rows first..last: to each the values of its bins are added, column after column. `value` has k numbers
  * for every bin. Four rows at a time: each sum waits for its last addition. */
 #define DEFINE_CODED(SUFFIX, CODE)                                                                                  \
-    FOR_EVERY_MACHINE static void add_values_##SUFFIX(                                                              \
+    FOR_WIDE_MACHINES_TOO static void add_values_##SUFFIX(                                                              \
         const CODE *restrict codes, ptrdiff_t d, const int64_t *restrict column, const int64_t *restrict start,     \
         ptrdiff_t n, const double *restrict value, ptrdiff_t k, double *restrict out, ptrdiff_t first, ptrdiff_t last) \
     {                                                                                                               \
@@ -37,7 +37,7 @@
             }                                                                                                       \
     }                                                                                                               \
     /* Sums per bin of the columns first..last, k numbers for every row and bin. */                                 \
-    FOR_EVERY_MACHINE static void add_to_bins_##SUFFIX(                                                             \
+    FOR_WIDE_MACHINES_TOO static void add_to_bins_##SUFFIX(                                                             \
         const CODE *restrict codes, ptrdiff_t m, ptrdiff_t d, const int64_t *restrict value, ptrdiff_t k,           \
         const int64_t *restrict start, int64_t *restrict out, ptrdiff_t first, ptrdiff_t last)                      \
     {                                                                                                               \

@@ -18,7 +18,7 @@ from ..common.threads import resolve_threads
 from ..data.schema import TEXT, FrameSchema, kind_of, to_matrix
 from ..kernels.bins import StepFunctions, TreeValues
 from ..voters.bins import bin_index, starts
-from ..voters.checking import bins_of_shapes, check_bins, check_trees, check_voters
+from ..voters.checking import bins_of_shapes, check_bins, check_patterns, check_trees, check_voters
 from ..voters.columns import MISSING, Intervals
 from ..voters.trees import Reach, Trees
 from .explained import Explained
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 LARGEST = sys.float_info.max  # no numpy number: comparing that with a very large int overflows
-DERIVED = ("_shapes", "_steps", "_steps_of_values")
+DERIVED = ("_shapes", "_steps", "_steps_of_values", "_rules")
 MOST_CELLS = 1 << 22  # of a table of values of categories and outputs; a larger one would take too much memory
 CELLS_FOR_THREADS = 200_000  # rows times step functions, below which a second thread costs more than it brings
 
@@ -110,6 +110,9 @@ class Ensemble(Explained):
     node_weight : float64 array of shape (n_nodes,), or (n_nodes, n_outputs)
     node_mass : float64 array of shape (n_nodes,)
         Weight of the training rows in each node. Empty where it is not known.
+    pattern_node, pattern : int32 arrays; pattern_mass : float64 array
+        Of short rules, the patterns of their conditions that occur in the training rows: the node, bit i for condition
+        i of its rule, and the weight of these rows. Empty where they are not known.
     info : dict
         Parameters, training size and time, figures; whatever JSON can hold.
     schema : FrameSchema
@@ -136,6 +139,9 @@ class Ensemble(Explained):
         trees: Trees | None = None,
         node_weight: np.ndarray | None = None,
         node_mass: np.ndarray | None = None,
+        pattern_node: np.ndarray | None = None,
+        pattern: np.ndarray | None = None,
+        pattern_mass: np.ndarray | None = None,
         info: Mapping[str, Any] | None = None,
     ) -> None:
         self.feature = np.array(feature, dtype=np.int32, order="C")
@@ -153,6 +159,9 @@ class Ensemble(Explained):
         self.trees = Trees.none() if trees is None else trees.copy()
         self.node_weight = np.array(no_errors if node_weight is None else node_weight, dtype=np.float64, order="C")
         self.node_mass = np.empty(0) if node_mass is None else np.array(node_mass, dtype=np.float64, order="C")
+        self.pattern_node = np.array([] if pattern_node is None else pattern_node, dtype=np.int32, order="C")
+        self.pattern = np.array([] if pattern is None else pattern, dtype=np.int32, order="C")
+        self.pattern_mass = np.array([] if pattern_mass is None else pattern_mass, dtype=np.float64, order="C")
         self.info = copy.deepcopy(dict(info or {}))
         self._check(int(n_features), feature_names, categories or {})
         self.schema = FrameSchema(
@@ -181,6 +190,8 @@ class Ensemble(Explained):
         names = ["feature", "threshold", "weight", "intercept", "kind"]
         names += ["n_features", "classes", "feature_names", "categories", "loss", "link", "slope", "info"]
         names += ["trees", "node_weight"] + ([] if "trees" in changes else ["node_mass"])
+        if not changes.keys() & {"trees", "categories"}:
+            names += ["pattern_node", "pattern", "pattern_mass"]
         if not changes.keys() & {"feature", "threshold", "kind", "categories"}:
             names += ["bin_mass", "bin_error"]
         if "weight" in changes:
@@ -199,6 +210,7 @@ class Ensemble(Explained):
         if self.node_weight.shape[1:] != self.weight.shape[1:]:
             raise ValueError(f"node_weight has the shape {self.node_weight.shape}, and weight {self.weight.shape}")
         check_trees(self.trees, self.node_weight, self.node_mass, n_features, categories)
+        check_patterns(self.pattern_node, self.pattern, self.pattern_mass, self.trees.n_nodes)
         if intercept.shape != (self.n_outputs,):
             raise ValueError(f"the intercept has shape {intercept.shape}; there are {self.n_outputs} outputs")
         if self.classes is not None:
@@ -254,6 +266,12 @@ class Ensemble(Explained):
 
     def rules(self) -> Rules:
         """The nodes of trees that have a weight, as conditions on features; the most important first."""
+        from .rules import Rules
+
+        return Rules(self._rules)
+
+    @cached_property
+    def _rules(self) -> Rules:
         from .rules import rules_of
 
         return rules_of(self)

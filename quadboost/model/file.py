@@ -35,7 +35,7 @@ _USERBLOCK = 512
 # of bins with a mass and with an error, of trees, of nodes and of nodes with a mass.
 _HEAD = struct.Struct("<16sQQ32s32s")
 _DIGEST = slice(32, 64)
-_N_SIZES = {1: 3, 2: 8}
+_N_SIZES = {1: 3, 2: 9}
 _MOST_DATASETS = {1: 8, 2: 32}
 
 
@@ -111,7 +111,7 @@ def _layout(n_voters: int, n_outputs: int, n_metadata: int, *n_more: int) -> lis
     """The datasets in the order of the file: the widest numbers first, so all are aligned without gaps."""
     reals, integers, bytes_ = [], [], []
     if n_more:
-        n_masses, n_errors, n_trees, n_nodes, n_node_masses = n_more
+        n_masses, n_errors, n_trees, n_nodes, n_node_masses, n_patterns = n_more
         reals = [
             Dataset("slope", "<f8", (n_outputs,)),
             Dataset("bin_mass", "<f8", (n_masses,)),
@@ -119,8 +119,14 @@ def _layout(n_voters: int, n_outputs: int, n_metadata: int, *n_more: int) -> lis
             Dataset("node_threshold", "<f8", (n_nodes,)),
             Dataset("node_weight", "<f8", (n_nodes, n_outputs)),
             Dataset("node_mass", "<f8", (n_node_masses,)),
+            Dataset("pattern_mass", "<f8", (n_patterns,)),
         ]
-        integers = [Dataset("tree_size", "<i4", (n_trees,)), Dataset("node_feature", "<i4", (n_nodes,))]
+        integers = [
+            Dataset("pattern_node", "<i4", (n_patterns,)),
+            Dataset("pattern", "<i4", (n_patterns,)),
+            Dataset("tree_size", "<i4", (n_trees,)),
+            Dataset("node_feature", "<i4", (n_nodes,)),
+        ]
         bytes_ = [Dataset("node_missing_right", "|u1", (n_nodes,))]
     return [
         Dataset("threshold", "<f8", (n_voters,)),
@@ -138,7 +144,7 @@ def _layout(n_voters: int, n_outputs: int, n_metadata: int, *n_more: int) -> lis
 def _pack(arrays: Mapping[str, NDArray[Any]], metadata: bytes, version: str, file_format: int = FORMAT) -> bytes:
     sizes = (*arrays["weight"].shape, len(metadata))
     if file_format > 1:
-        names = ("bin_mass", "bin_error", "tree_size", "node_feature", "node_mass")
+        names = ("bin_mass", "bin_error", "tree_size", "node_feature", "node_mass", "pattern")
         sizes += tuple(len(arrays[name]) for name in names)
     layout = _layout(*sizes)
     numbers = [arrays[dataset.name].tobytes() for dataset in layout[:-1]]

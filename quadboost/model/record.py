@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..data.schema import INTEGERS
-from ..voters.checking import check_bins, check_trees, check_voters
+from ..voters.checking import check_bins, check_patterns, check_trees, check_voters
 from ..voters.trees import Trees
 from .links import check_link, default_link
 
@@ -57,6 +57,9 @@ class ModelRecord:
     trees: Trees = field(default_factory=Trees.none)
     node_weight: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     node_mass: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    pattern_node: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
+    pattern: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
+    pattern_mass: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     info: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -93,6 +96,9 @@ def to_parts(record: ModelRecord) -> tuple[Arrays, bytes]:
         "node_threshold": _as_array("node_threshold", trees.threshold, "<f8", 1),
         "node_weight": _as_array("node_weight", by_output(record.node_weight), "<f8", 2),
         "node_mass": _as_array("node_mass", record.node_mass, "<f8", 1),
+        "pattern_mass": _as_array("pattern_mass", record.pattern_mass, "<f8", 1),
+        "pattern_node": _as_array("pattern_node", record.pattern_node, "<i4", 1),
+        "pattern": _as_array("pattern", record.pattern, "<i4", 1),
         "tree_size": _as_array("tree_size", np.diff(trees.start), "<i4", 1),
         "node_feature": _as_array("node_feature", trees.feature, "<i4", 1),
         "feature": _as_array("feature", record.feature, "<i4", 1),
@@ -108,6 +114,9 @@ def to_parts(record: ModelRecord) -> tuple[Arrays, bytes]:
     for name in ("node_threshold", "node_weight", "node_missing_right"):
         if len(arrays[name]) != len(arrays["node_feature"]):
             raise ModelFileError(f"{name} has {len(arrays[name])} values for {len(arrays['node_feature'])} nodes")
+    for name in ("pattern_node", "pattern_mass"):
+        if len(arrays[name]) != len(arrays["pattern"]):
+            raise ModelFileError(f"{name} has {len(arrays[name])} values for {len(arrays['pattern'])} patterns")
     metadata = {
         "n_features": record.n_features,
         "one_output": one_output,
@@ -152,6 +161,7 @@ def from_parts(arrays: Arrays, text: bytes, file_format: int) -> ModelRecord:
     try:
         check_voters(**voters, n_features=n_features, categories=categories)
         check_trees(trees, arrays["node_weight"], arrays["node_mass"], n_features, categories)
+        check_patterns(arrays["pattern_node"], arrays["pattern"], arrays["pattern_mass"], trees.n_nodes)
         check_bins(arrays["bin_mass"], arrays["bin_error"], arrays["feature"], arrays["kind"], categories)
         check_link(metadata["loss"], metadata["link"], arrays["slope"], 0 if classes is None else len(classes))
     except ValueError as error:
@@ -174,6 +184,9 @@ def from_parts(arrays: Arrays, text: bytes, file_format: int) -> ModelRecord:
         trees=trees,
         node_weight=arrays["node_weight"][:, 0] if one_output else arrays["node_weight"],
         node_mass=arrays["node_mass"],
+        pattern_node=arrays["pattern_node"],
+        pattern=arrays["pattern"],
+        pattern_mass=arrays["pattern_mass"],
         info=info,
     )
 
@@ -183,6 +196,7 @@ def _since_format_2(n_outputs: int) -> Arrays:
     names = ("tree_size", "node_feature", "node_threshold", "node_mass", "node_missing_right")
     trees: Arrays = dict(zip(names, (np.zeros(0, dtype) for dtype in ("i4", "i4", "f8", "f8", "u1")), strict=True))
     bins = {"bin_mass": np.empty(0), "bin_error": np.empty((0, n_outputs))}
+    bins |= {"pattern_mass": np.empty(0), "pattern_node": np.empty(0, np.int32), "pattern": np.empty(0, np.int32)}
     return {"slope": np.ones(n_outputs), **bins, **trees, "node_weight": np.empty((0, n_outputs))}
 
 

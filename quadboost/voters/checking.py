@@ -10,6 +10,7 @@ import numpy as np
 from .columns import LEVEL, MISSING, THRESHOLD
 from .trees import MOST_LEAVES, Trees
 
+MOST_MASS = 1e290  # of a pattern, so that sums are finite
 MOST_OF_ROOT = 1.0 + 1e-6  # of the mass of a root: sums of the same rows may be rounded in other ways
 
 
@@ -73,6 +74,18 @@ def check_trees(
         _refuse(all_rows == 0, all_rows, "the root of tree {0} has the mass {1}, not more than 0")
         too_large = mass / MOST_OF_ROOT > np.repeat(all_rows, np.diff(trees.start))
         _refuse(too_large, mass, "node_mass {0} is {1}, more than that of the root")
+
+
+def check_patterns(node: np.ndarray, pattern: np.ndarray, mass: np.ndarray, n_nodes: int) -> None:
+    """Refuse tables of patterns that do not belong to nodes; empty: none are known."""
+    if not node.shape == pattern.shape == mass.shape or node.ndim != 1:
+        raise ValueError(f"there are {node.shape} nodes, {pattern.shape} patterns and {mass.shape} masses of patterns")
+    _refuse((node < 0) | (node >= n_nodes), node, f"pattern {{0}} is of node {{1}}, but there are {n_nodes} nodes")
+    _refuse(pattern < 0, pattern, "pattern {0} is {1}, less than 0")
+    _refuse(~(np.isfinite(mass) & (mass > 0)), mass, "pattern_mass {0} is {1}, not a finite number above 0")
+    ascends = (node[1:] > node[:-1]) | ((node[1:] == node[:-1]) & (pattern[1:] > pattern[:-1]))
+    _refuse(~ascends, pattern[1:], "patterns do not ascend within nodes: {1} stands after a larger or equal one")
+    _refuse(mass > MOST_MASS, mass, f"pattern_mass {{0}} is {{1}}, more than {MOST_MASS:g}")
 
 
 def _check_nodes(trees: Trees, weight: np.ndarray, mass: np.ndarray) -> None:

@@ -242,7 +242,7 @@ def test_the_summary_tells_what_cross_validation_chose(run, tmp_path):
     found = json.loads((tmp_path / "s.json").read_text())["cross_validation"]
     assert (found["splits"], found["scoring"]) == (5, "risk")
     parameters = quadboost.load(tmp_path / "m.h5").info["parameters"]
-    assert found["chosen"] == {name: parameters[name] for name in ("penalty", "max_rounds", "reg_lambda")}
+    assert found["chosen"] == {name: parameters[name] for name in ("penalty", "max_rounds", "n_trees", "reg_lambda")}
 
 
 def test_the_seed_chooses_the_folds(run):

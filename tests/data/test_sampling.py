@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from quadboost.data.sampling import at_most, mixed, row_keys
+from quadboost.data.sampling import at_most, copies_before, half, mixed, n_different, row_keys
 
 RNG = np.random.default_rng(0)
 CODES = RNG.integers(0, 200, size=(2_000, 3)).astype(np.uint8)
@@ -42,25 +42,69 @@ def test_every_bit_of_a_key_is_as_good_as_a_coin(salt):
     assert np.abs(np.corrcoef(bits.T) - np.eye(64)).max() < 0.1
 
 
-def test_bags_of_several_trees_are_independent():
+ONES = np.ones(2_000, dtype=np.int64)
+SOME = RNG.integers(1, 4, size=2_000)
+
+
+def bag(keys, copies, number=0):
+    return half(keys, copies, copies_before(keys, copies), number)
+
+
+def test_halves_are_independent():
     keys = row_keys(CODES, Y)
-    bags = np.array([mixed(keys, number) >> np.uint64(63) for number in range(20)]).astype(float)
+    bags = np.array([bag(keys, ONES, number) for number in range(20)]).astype(float)
+    assert set(np.unique(bags)) == {0.0, 1.0}
     assert np.abs(np.corrcoef(bags) - np.eye(20)).max() < 0.1
 
 
 @pytest.mark.parametrize("most", [1, 2, 37, 1_999, 2_000, 1e9])
 def test_a_sample_has_no_more_rows_than_it_may_and_as_many_as_it_can(most):
-    assert np.count_nonzero(at_most(row_keys(CODES, Y), None, most)) == min(most, 2_000)
+    assert at_most(row_keys(CODES, Y), ONES, most).sum() in (min(most, 2_000), min(most, 2_000) - 1)
 
 
 @pytest.mark.parametrize("most", [5, 100, 2_500])
 def test_a_whole_weight_is_sampled_as_a_repetition(most):
-    repeats, keys = RNG.integers(1, 4, size=2_000), row_keys(CODES, Y)
-    kept = at_most(keys, repeats.astype(float), most)
-    np.testing.assert_array_equal(at_most(np.repeat(keys, repeats), None, most), np.repeat(kept, repeats))
-    assert most - 3 < repeats[kept].sum() <= most
+    keys = row_keys(CODES, Y)
+    kept = at_most(keys, SOME, most)
+    assert ((kept >= 0) & (kept <= SOME)).all()
+    rows = np.arange(2_000).repeat(SOME)
+    repeated = at_most(keys[rows], np.ones(len(rows), dtype=np.int64), most)
+    np.testing.assert_array_equal(np.bincount(rows, repeated, 2_000), kept)
 
 
-def test_a_row_that_is_more_than_a_sample_may_hold_is_the_only_one():
-    kept = at_most(row_keys(CODES, Y), np.full(2_000, 50.0), 10)
-    assert np.count_nonzero(kept) == 1
+def test_half_of_a_whole_weight_is_half_of_the_repetitions():
+    keys = row_keys(CODES, Y)
+    rows = np.arange(2_000).repeat(SOME)
+    for number in range(3):
+        known = bag(keys, SOME, number)
+        assert (np.abs(2 * known - SOME) <= 1).all()
+        repeated = bag(keys[rows], np.ones(len(rows), dtype=np.int64), number)
+        np.testing.assert_array_equal(np.bincount(rows, repeated, 2_000), known)
+
+
+def test_of_few_different_rows_a_sample_has_all_in_their_shares():
+    """Not some of them whole, and others not at all."""
+    keys = row_keys(RNG.integers(0, 2, size=(2_000, 2)).astype(np.uint8))
+    number = np.unique(keys, return_inverse=True)[1]
+    share = np.bincount(number) / 2_000
+    for sample in (at_most(keys, ONES, 200), bag(keys, ONES)):
+        np.testing.assert_allclose(np.bincount(number, sample) / sample.sum(), share, atol=0.01)
+
+
+def test_equal_rows_are_in_one_half_unless_asked_for():
+    keys = row_keys(CODES, Y)
+    found = half(keys, SOME, None, 0)
+    assert ((found == 0) | (found == SOME)).all()
+    assert 0.4 < np.mean(found > 0) < 0.6
+
+
+def test_the_number_of_different_rows_is_that_of_equal_shares():
+    keys = np.array([7, 3, 7, 0], dtype=np.uint64)
+    assert n_different(keys, np.array([1, 2, 1, 2])) == 3
+    assert n_different(keys, np.array([1, 1, 1, 1000])) < 1.01
+    assert n_different(row_keys(CODES, Y), 100 * ONES) == 2_000
+
+
+def test_copies_before_a_row_are_those_of_equal_rows():
+    keys = np.array([7, 3, 7, 7, 0, 3], dtype=np.uint64)
+    assert copies_before(keys, np.array([2, 1, 3, 1, 5, 1])).tolist() == [0, 0, 2, 5, 0, 1]

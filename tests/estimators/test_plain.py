@@ -52,7 +52,11 @@ def test_scikit_learn_has_nothing_to_complain_about(estimator, check):
 
 def test_constructor_is_as_documented():
     shared = {
-        "penalty": "l1",
+        "penalty": "auto",
+        "n_trees": 0,
+        "max_leaves": 31,
+        "max_conditions": None,
+        "growth_rows": 40_000,
         "reg_lambda": "auto",
         "alpha_max": 0.1,
         "mode": "corrective",

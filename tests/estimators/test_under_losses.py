@@ -182,7 +182,7 @@ def test_a_parameter_that_means_nothing_is_refused_by_name_and_value(estimator, 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"mode": "forward"}, "mode='forward' is for loss='squared'; with loss='{}' use mode='corrective'"),
+        ({"mode": "forward"}, "mode='forward' is for loss='squared' or trees; with loss='{}' use mode='corrective'"),
         ({"warm_start": True}, "warm_start is for loss='squared', not for '{}'; set warm_start=False"),
         ({"reg_lambda": "theory"}, "reg_lambda='theory' is for"),
     ],

@@ -142,6 +142,19 @@ def test_the_numbers_behind_the_pictures_are_a_table():
     assert "'=cmd()" in shapes_csv(harmful)
 
 
+def test_downloads_are_in_the_page():
+    import base64
+    import gzip
+
+    model, X, y = fitted()
+    links = checked(report_html(model, X, y)).links
+    found = [base64.b64decode(own.split(",", 1)[1]) for own in links if own.startswith("data:") and "base64" in own]
+    assert len(found) == 3
+    assert b"points" in found[0]
+    assert gzip.decompress(found[1]).decode() == shapes_csv(model.ensemble_)
+    assert b"SELECT" in gzip.decompress(found[2]).upper()
+
+
 @pytest.mark.slow
 def test_a_report_of_a_large_table_takes_a_few_seconds_and_400_kB():
     rng = np.random.default_rng(0)

@@ -199,3 +199,51 @@ def test_probabilities_on_other_rows_are_the_shares_of_the_classes():
     for low in np.arange(0, 1, 0.2):
         inside = (chance >= low) & (chance < low + 0.2)
         assert other_y[inside].mean() == pytest.approx(chance[inside].mean(), abs=0.06)
+
+
+# --- with trees ----------------------------------------------------------------------------------------------
+
+
+def rows_of_a_product(m, seed):
+    rng = np.random.default_rng(seed)
+    Z = rng.normal(size=(m, 6))
+    odds = 1.5 * np.sign(Z[:, 0] * Z[:, 1]) + Z[:, 2]
+    return Z, (rng.random(m) < 1 / (1 + np.exp(-odds))).astype(int)
+
+
+@pytest.mark.parametrize("options", [{}, {"penalty": "l1"}, {"mode": "forward"}], ids=str)
+@pytest.mark.parametrize("m", [500, pytest.param(4_000, marks=pytest.mark.slow)])
+def test_odds_of_rules_on_other_rows_need_no_other_slope(m, options):
+    """Log-loss within a few per cent of that of the best slope in hindsight: neither too sure nor too shy."""
+    Z, y = rows_of_a_product(m, 0)
+    other_Z, other_y = rows_of_a_product(20_000, 1)
+    model = QuadBoostClassifier(n_trees=60, thresholds=30, **options).fit(Z, y)
+    odds, sign = model.decision_function(other_Z), 2.0 * other_y - 1.0
+
+    def loss(line):
+        return np.mean(np.logaddexp(0, -sign * (line[0] + line[1] * odds)))
+
+    best = minimize(loss, [0.0, 1.0])
+    assert loss([0.0, 1.0]) < 1.03 * best.fun
+    assert 0.7 < best.x[1] < 1.4
+    assert loss([0.0, 1.0]) == pytest.approx(log_loss(other_y, model.predict_proba(other_Z)), rel=1e-6)
+    assert best.fun < 0.62  # of 0.693: it has learnt something
+
+
+def test_several_classes_with_rules_are_not_overconfident():
+    def made(m, seed):
+        rng = np.random.default_rng(seed)
+        Z = rng.normal(size=(m, 5))
+        signal = np.column_stack([Z[:, 0] * Z[:, 1], Z[:, 2], np.zeros(m)])
+        return Z, (signal + rng.gumbel(size=(m, 3))).argmax(axis=1)
+
+    (Z, y), (other_Z, other_y) = made(900, 0), made(10_000, 1)
+    model = QuadBoostClassifier(n_trees=40, thresholds=30).fit(Z, y)
+    odds = model.decision_function(other_Z)
+
+    def loss(slope):
+        return np.mean(np.logaddexp.reduce(slope * odds, axis=1) - slope * odds[np.arange(len(odds)), other_y])
+
+    best = min(loss(slope) for slope in np.linspace(0.4, 2.0, 33))
+    assert loss(1.0) < 1.03 * best
+    assert best < 1.07  # of 1.099

@@ -148,6 +148,18 @@ def test_growth_looks_at_no_more_rows_than_it_may():
     assert grown(growth=replace(growth, growth_rows=M)).trees.n_leaves.max() > 20
 
 
+@pytest.mark.parametrize("growth_rows", [40_000, 500])
+def test_a_table_of_few_different_rows_is_grown_on_all_of_them(growth_rows):
+    """What trees explain is then known as well as elsewhere; XOR of two columns, each 0 or 1."""
+    Z = np.random.default_rng(1).integers(0, 2, size=(1_000, 2)).astype(float)
+    y = np.where(Z[:, :1] != Z[:, 1:], 1.0, -1.0)
+    voters = candidate_voters(Z)
+    growth = Growth(n_trees=30, growth_rows=growth_rows)
+    found = grow_trees(voters, voters.code(Z), y, None, loss_for("squared", y), growth)
+    assert found.trees.n_leaves.tolist() == [4] * 30
+    assert found.r2 > 0.9
+
+
 def test_one_row_to_grow_on_gives_no_trees():
     found = grown(growth=replace(GROWTH, growth_rows=1))
     assert (found.trees.n_trees, found.r2) == (0, 0.0)
@@ -180,7 +192,7 @@ def test_a_tree_on_all_rows_is_that_of_scikit_learn():
 
 
 def first_split(x, y, **given):
-    """Of a tree of two leaves; a column of noise beside makes rows differ, so that half of them are grown on."""
+    """Of a tree of two leaves; a column of noise is beside it."""
     Z = np.column_stack([x, np.random.default_rng(0).normal(size=len(x))])
     voters = candidate_voters(Z, thresholds=9, **given)
     growth = Growth(n_trees=1, max_leaves=2)

@@ -21,6 +21,8 @@ def table(m, d, seed=0):
 
 
 def is_quick(kind):
+    if "n_trees" in kind.options:
+        return kind.rows <= 3_000
     return kind.rows * kind.features <= 200_000 and kind.options.get("max_rounds", 100_000) <= 3_000
 
 
@@ -49,6 +51,14 @@ def test_labels_and_targets_only_say_how_many_outputs_there_are():
     classes = np.digitize(X[:, 0], [-1, 0, 1])
     assert estimate_memory(X, classes) == estimate_memory(X, n_outputs=4) > estimate_memory(X)
     assert estimate_memory(X, X[:, :2]) == estimate_memory(X, n_outputs=2, regression=True)
+
+
+def test_more_trees_and_larger_ones_take_more():
+    X = table(2_000, 5)
+    sizes = [estimate_memory(X, n_trees=n, max_leaves=leaves) for n, leaves in ((10, 8), (100, 8), (100, 31))]
+    assert sizes == sorted(set(sizes))
+    assert estimate_memory(X, n_trees=100, penalty="l1") > sizes[-1]  # Gram columns
+    assert estimate_memory(X, n_trees=0) == estimate_memory(X)
 
 
 def test_it_is_told_at_once_whatever_the_number_of_rows():

@@ -93,18 +93,9 @@ def test_validation_rows_choose_the_number_of_rounds():
     measured = Measured.of(problem, problem.rows.take(np.arange(M) % 2 == 0), options)
     held_out = Measured.of(problem, problem.rows.take(np.arange(M) % 2 == 1), options, measured.voters)
     assert held_out.voters is measured.voters
-    (result,) = train(problem, measured, options, validation=held_out.moments).boosted
+    (result,) = train(problem, measured, options, validation=held_out).boosted
     assert result.stop_reason == "patience"
     assert result.n_rounds == np.argmin(result.history["validation_risk"]) + 1
-
-
-def test_importance_is_a_share_and_zero_where_nothing_was_learnt():
-    trained = train(*measure(), OPTIONS)
-    assert trained.importance.shape == (X.shape[1],)
-    assert trained.importance.sum() == pytest.approx(1.0)
-    assert trained.importance.min() >= 0
-    nothing = train(*measure(), replace(OPTIONS, reg_lambda=1e6))
-    np.testing.assert_array_equal(nothing.importance, 0.0)
 
 
 # --- strengths that are worked out ----------------------------------------------------------------------------

@@ -18,5 +18,5 @@ def test_the_benchmark_has_a_line_for_each_export(run_python):
     )
     lines = printed.strip().split("\n")
     assert lines[0] == "| export | model | million rows a second | microseconds a row |"
-    for name in ("ONNX, float64", "LightGBM", "DuckDB", "SQLite"):
+    for name in ("ONNX, float64 (", "ONNX, float64, a row", "LightGBM by", "LightGBM, a row", "DuckDB", "SQLite"):
         assert sum(line.startswith(f"| {name}") for line in lines) == 1

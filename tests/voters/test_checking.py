@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from quadboost.voters.checking import bins_of_shapes, check_bins, check_trees, check_voters
+from quadboost.voters.checking import bins_of_shapes, check_bins, check_patterns, check_trees, check_voters
 from quadboost.voters.trees import Trees
 
 # Feature 1 has three levels; 0 and 2 are numbers.
@@ -191,3 +191,24 @@ def test_trees_that_a_model_has_are_taken():
 def test_trees_that_no_model_has_are_refused(change, message):
     with pytest.raises(ValueError, match=message):
         check_nodes(**change)
+
+
+def test_patterns_are_of_nodes_each_once_in_order():
+    def check_those(node=(1, 1, 2), pattern=(0, 3, 1), mass=(1.0, 2.0, 0.5)):
+        check_patterns(np.array(node), np.array(pattern), np.array(mass), 3)
+
+    check_those()
+    check_those((), (), ())
+    for wrong, message in (
+        ({"node": (1, 1, 3)}, "pattern 2 is of node 3, but there are 3 nodes"),
+        ({"node": (-1, 1, 2)}, "pattern 0 is of node -1"),
+        ({"pattern": (-1, 3, 1)}, "pattern 0 is -1, less than 0"),
+        ({"pattern": (3, 3, 1)}, "patterns do not ascend within nodes: 3 stands after"),
+        ({"node": (1, 2, 1)}, "patterns do not ascend within nodes"),
+        ({"mass": (1.0, 0.0, 1.0)}, "pattern_mass 1 is 0.0, not a finite number above 0"),
+        ({"mass": (1.0, np.nan, 1.0)}, "pattern_mass 1 is nan"),
+        ({"mass": (1.0, 1e300, 1.0)}, "pattern_mass 1 is 1e\\+300, more than 1e\\+290"),
+        ({"mass": (1.0, 1.0)}, "there are"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            check_those(**wrong)

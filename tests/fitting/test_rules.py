@@ -1,0 +1,123 @@
+"""Fits with trees that are not made by rounds: all weights at once, or as boosting gave them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from mixed_table import mixed_table
+from some_folds import READING, options
+
+from quadboost import QuadBoostClassifier, QuadBoostRegressor
+from quadboost.boosting.schedule import Schedule
+from quadboost.fitting.growth import Growth
+from quadboost.fitting.measured import Measured
+from quadboost.fitting.problem import Problem
+from quadboost.fitting.rules import ridge_strength, solves_at_once, train_as_grown, train_ridge
+from quadboost.fitting.training import train
+
+M = 250
+X = mixed_table(M)
+Y = np.where(X[:, 0] > 0, 1.0, -1.0) * X[:, 1] + 0.3 * np.random.default_rng(0).normal(size=M)
+L2 = options(
+    penalty="l2", reg_lambda=0.05, growth=Growth(n_trees=5, max_leaves=5), schedule=Schedule(max_rounds=500, tol=1e-8)
+)
+
+
+def measured(y=Y, own=L2, weight=None):
+    problem = Problem.of_targets(X, y, weight, READING)
+    return problem, Measured.of(problem, problem.rows, own)
+
+
+def scores(rows, trained):
+    weight = np.column_stack([own.weight for own in trained.boosted])
+    return rows.voters.scores(rows.codes, weight, np.array([own.intercept for own in trained.boosted]))
+
+
+def test_all_at_once_is_what_rounds_come_to():
+    problem, rows = measured()
+    (found,) = train_ridge(problem, rows, L2, None).boosted
+    signed = replace(problem, signs=np.zeros((8, 1)))  # something is asked of the weights: by rounds
+    assert solves_at_once(problem, rows, L2)
+    assert not solves_at_once(signed, rows, L2)
+    (known,) = train(signed, rows, replace(L2, schedule=Schedule(max_rounds=50_000, tol=1e-6))).boosted
+    assert found.objective == pytest.approx(known.objective, rel=1e-5)
+    assert found.objective <= known.objective + 1e-9
+
+
+def test_what_is_told_of_a_fit_is_true():
+    problem, rows = measured()
+    trained = train_ridge(problem, rows, L2, None)
+    (found,) = trained.boosted
+    off = Y - scores(rows, trained)[:, 0]
+    assert found.risk == pytest.approx(np.mean(off**2), rel=1e-9)
+    assert found.objective == pytest.approx(found.risk + 0.05 * (found.weight**2).sum(), rel=1e-9)
+    assert found.first_risk == pytest.approx(Y.var(), rel=1e-9)
+    assert found.dual_gap <= 1e-8 * found.first_risk
+    assert found.history["objective"][-1] == pytest.approx(found.objective, rel=1e-6)
+    assert trained.reg_lambda == [0.05]
+
+
+def test_the_strength_is_by_what_trees_explain_on_other_rows():
+    rows, auto = measured()[1], replace(L2, reg_lambda="auto")
+    votes = np.column_stack([own[rows.codes[:, f]] for f, own in map(rows.voters.votes, range(rows.voters.n_voters))])
+    r2 = rows.grown.r2
+    assert 0.02 < r2 < 0.99
+    assert ridge_strength(rows, auto) == pytest.approx(votes.var(axis=0).sum() / M * (1 - r2) / r2, rel=1e-9)
+    assert ridge_strength(rows, L2) == 0.05
+
+
+def test_noise_is_penalised_more_than_signal():
+    noise = np.random.default_rng(5).normal(size=M)
+    auto = replace(L2, reg_lambda="auto")
+    strengths = [ridge_strength(measured(y, auto)[1], auto) for y in (noise, Y)]
+    assert strengths[0] > 5 * strengths[1]
+
+
+@pytest.mark.parametrize("loss", ["squared", "huber"])
+def test_weights_as_grown_give_the_scores_of_boosting(loss):
+    own = replace(L2, mode="forward", loss=loss)
+    problem, rows = measured(own=own)
+    trained, grown = train_as_grown(problem, rows, own, None), rows.grown
+    known = np.full(M, grown.constant[0])
+    for tree in range(grown.trees.n_trees):
+        leaves = np.flatnonzero(grown.trees.is_leaf & (grown.trees.tree == tree))
+        known += grown.step[leaves[rows.codes[:, 8 + tree].astype(int) - 1], 0]
+    np.testing.assert_allclose(scores(rows, trained)[:, 0], known, rtol=1e-9, atol=1e-12)
+    if loss == "squared":
+        assert trained.boosted[0].risk == pytest.approx(np.mean((Y - known) ** 2), rel=1e-9)
+
+
+def test_every_stage_is_kept_where_asked_for():
+    problem, rows = measured()
+    stages = train_ridge(problem, rows, L2, None, every_stage=True).stages
+    assert len(stages) == len(train_ridge(problem, rows, L2, None).boosted[0].history["objective"]) > 5
+    forward = replace(L2, mode="forward")
+    stages = train_as_grown(problem, rows, forward, None, every_stage=True).stages
+    used = [np.count_nonzero(weight) for weight, _ in stages]
+    assert len(stages) == 5
+    assert used == sorted(set(used))
+
+
+@pytest.mark.parametrize("options", [{}, {"penalty": "l1"}, {"mode": "forward"}, {"penalty": "linf"}], ids=str)
+def test_a_constant_target_is_predicted(options):
+    model = QuadBoostRegressor(n_trees=3, **options).fit(X, np.full(M, 2.5))
+    np.testing.assert_allclose(model.predict(X), 2.5)
+    assert model.ensemble_.n_rules == 0
+
+
+@pytest.mark.parametrize("options", [{}, {"mode": "forward"}], ids=str)
+def test_counts_below_zero_are_refused_before_trees_are_grown(options):
+    with pytest.raises(ValueError, match="loss='poisson' is for counts, which are not negative"):
+        QuadBoostRegressor(n_trees=3, loss="poisson", **options).fit(X, Y)
+    with pytest.raises(ValueError, match="loss='poisson' needs a positive count"):
+        QuadBoostRegressor(n_trees=3, loss="poisson", **options).fit(X, np.zeros(M))
+
+
+def test_a_table_of_few_rows_has_a_fit():
+    for m in (2, 3, 5, 8):
+        y = np.arange(m) % 2
+        for given in ({}, {"mode": "forward"}, {"penalty": "l1"}, {"loss": "logistic"}):
+            found = QuadBoostClassifier(n_trees=3, **given).fit(np.arange(m)[:, None], y).predict_proba([[0.0]])
+            assert np.isfinite(found).all()

@@ -1,0 +1,74 @@
+"""How often the conditions of rules hold together."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import quadboost
+from quadboost import QuadBoostRegressor
+from quadboost.model import patterns as module
+from quadboost.model.patterns import count_patterns, pattern_arrays, patterns_of
+from quadboost.model.rules import Condition, Rule
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(300, 4))
+X[RNG.random(X.shape) < 0.1] = np.nan
+Y = np.nan_to_num(X[:, 0] * X[:, 1] + (X[:, 2] > 0)) + 0.1 * RNG.normal(size=300)
+
+
+def rule_of(n: int) -> Rule:
+    return Rule(tuple(Condition(j % 4, f"f{j}", low=-2.0 + j / 4) for j in range(n)), 1.0, 0.5, 1.0, 0, 1.0)
+
+
+@pytest.mark.parametrize("n", [1, 3, 8, 9, 20])
+@pytest.mark.parametrize("weight", [None, RNG.integers(1, 4, 300) / 2])
+def test_patterns_are_counted_as_one_would(n, weight, monkeypatch):
+    monkeypatch.setattr(module, "ROWS_AT_A_TIME", 70)
+    rule = rule_of(n)
+    known: dict[int, float] = {}
+    for i, row in enumerate(X):
+        bits = [bool(own.holds(row[own.feature : own.feature + 1])[0]) for own in rule.conditions]
+        value = sum(1 << bit for bit, holds in enumerate(bits) if holds)
+        known[value] = known.get(value, 0.0) + (1.0 if weight is None else weight[i])
+    ((pattern, mass),) = count_patterns([rule], X, weight)
+    assert dict(zip(pattern.tolist(), mass.tolist(), strict=True)) == known
+    assert pattern.tolist() == sorted(known)
+
+
+def test_rows_come_some_at_a_time_and_all():
+    found = [(rows.start, rows.stop, [len(own) for own in parts]) for rows, parts in patterns_of([rule_of(2)], X)]
+    assert found == [(0, 300, [300])]
+    assert [len(list(parts)) for _, parts in patterns_of([], X)] == [0]
+
+
+def test_a_fit_keeps_them_and_a_file_too(tmp_path):
+    model = QuadBoostRegressor(n_trees=5, max_leaves=6).fit(X, Y)
+    ensemble = model.ensemble_
+    assert set(ensemble.pattern_node.tolist()) == {rule.node for rule in ensemble.rules()}
+    for rule in ensemble.rules():
+        own = ensemble.pattern_node == rule.node
+        assert ensemble.pattern_mass[own].sum() == len(X)
+        full = (1 << len(rule.conditions)) - 1
+        assert ensemble.pattern_mass[own & (ensemble.pattern == full)].sum() == rule.n_rows
+    model.save(tmp_path / "model.h5")
+    loaded = quadboost.load(tmp_path / "model.h5")
+    np.testing.assert_array_equal(loaded.pattern_mass, ensemble.pattern_mass)
+    by_feature = loaded.explain(X[:9]).by_feature()
+    np.testing.assert_allclose(by_feature, model.explain(X[:9], background=X).by_feature(), rtol=0, atol=1e-12)
+
+
+def test_they_go_with_the_trees():
+    ensemble = QuadBoostRegressor(n_trees=3, max_leaves=4).fit(X, Y).ensemble_
+    assert len(ensemble.replace(node_weight=2 * ensemble.node_weight).pattern) == len(ensemble.pattern) > 0
+    assert len(ensemble.replace(trees=ensemble.trees).pattern) == 0
+
+
+def test_where_counting_takes_long_there_are_none(monkeypatch):
+    ensemble = QuadBoostRegressor(n_trees=3, max_leaves=4).fit(X, Y).ensemble_
+    monkeypatch.setattr(module, "MOST_ROWS_OF_RULES", 299)
+    assert pattern_arrays(ensemble, X, None) == {}
+    bare = ensemble.replace(pattern_node=None, pattern=None, pattern_mass=None)
+    assert bare.explain(X[:2]).values.shape[0] == 2
+    with pytest.raises(ValueError, match=r"does not have the patterns of its rules.*explain\(X, background=X_train\)"):
+        bare.explain(X[:2]).by_feature()
