@@ -55,8 +55,14 @@ def fitted(search, weight=None, groups=None, **changes):
     return search(**{**OPTIONS, **GRID, **changes}).fit(X, y_of(search), weight, groups)
 
 
-@parametrize_with_checks([search(max_rounds=20, reg_lambda=3, cv=3) for search in PLAIN])
+@parametrize_with_checks([QuadBoostClassifierCV(max_rounds=20, reg_lambda=2, cv=2)])
 def test_checks_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([QuadBoostRegressorCV(max_rounds=20, reg_lambda=3, cv=3)])
+def test_checks_of_scikit_learn_of_a_regressor(estimator, check):
     check(estimator)
 
 
@@ -82,8 +88,8 @@ def give_up_no_run(monkeypatch):
     ("search", "scoring", "known", "sign"),
     [
         (QuadBoostClassifierCV, "error", "accuracy", -1),
-        (QuadBoostClassifierCV, "accuracy", "accuracy", 1),
-        (QuadBoostClassifierCV, "roc_auc", "roc_auc", 1),
+        pytest.param(QuadBoostClassifierCV, "accuracy", "accuracy", 1, marks=pytest.mark.slow),
+        pytest.param(QuadBoostClassifierCV, "roc_auc", "roc_auc", 1, marks=pytest.mark.slow),
         (QuadBoostClassifierCV, "neg_log_loss", "neg_log_loss", 1),
         (QuadBoostRegressorCV, "risk", "neg_mean_squared_error", -1),
         (QuadBoostRegressorCV, "r2", "r2", 1),

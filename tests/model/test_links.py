@@ -30,8 +30,8 @@ def neighbours(values):
 
 
 ASCENDING = [
-    np.sort(np.random.default_rng(0).normal(scale=8, size=50_000)),
-    neighbours(np.random.default_rng(1).normal(scale=4, size=1_000)),
+    np.sort(np.random.default_rng(0).normal(scale=8, size=10_000)),
+    neighbours(np.random.default_rng(1).normal(scale=4, size=200)),
     neighbours([-1e300, -746, -709, -256, -1, -1e-15, 0, 1e-15, 2.0**-45, 1, 255.99999999999997, 708, 745, 1e300]),
     np.array([-LARGEST, -1e300, -708, 0, 5e-324, 708, 1e300, LARGEST]),
 ]
