@@ -20,6 +20,7 @@ from ..common.threads import threads_for
 from ..data.examples import check_size, examples_of, labels_of, real_targets
 from ..data.schema import FrameSchema, read_table
 from ..data.tables import is_sparse
+from ..model.patterns import MOST_ROWS_OF_RULES, MOST_RULES
 from ..moments.gram import COUNTS_LIMIT, PIECE_BYTES, TABLE_PAYS
 from ..moments.moments import SHARE_FOR_SORTING, bytes_for_columns
 from ..voters.thresholds import FEATURES_TOGETHER, auto_thresholds
@@ -32,6 +33,7 @@ SAMPLE = 2_000  # rows from which the distinct values of a column are guessed
 
 BYTES_OF_LEVEL = 300  # measured
 BYTES_TO_SORT = 30
+BYTES_OF_RULE = 9_000
 MARGIN = 1.19  # above what is counted here
 
 # Different voters that a run draws at most, measured. Under l1 rounds settle on as many as rows and features ask for;
@@ -196,6 +198,7 @@ class _Fit:
             rounds += 80 * m * self.n_outputs
         if self.is_calibrated_by_folds:  # rows of a fold, and rounds on them, beside those of all rows
             rounds += m * (self.value_bytes * d + codes + 8 * d + given) + self._rounds()
+        rounds = max(rounds, m * (own + codes) + self._explaining())
         growing = m * (own + size * d) + self._growing(size) if n_trees else 0.0
         return (
             self.level_bytes
@@ -206,6 +209,11 @@ class _Fit:
     @property
     def _n_rules(self) -> int:
         return self.options.growth.n_trees * (2 * self.options.growth.max_leaves - 2)
+
+    def _explaining(self) -> float:
+        """Rules in words, and how often their conditions hold together, where they are few."""
+        n_rules = min(self._n_rules, MOST_RULES) if self.has_rounds or self._n_rules <= MOST_RULES else 0
+        return BYTES_OF_RULE * n_rules * (n_rules * self.m <= MOST_ROWS_OF_RULES or self.has_rounds)
 
     def _growing(self, size: int) -> float:
         """Rows that trees are grown on, what pulls them, and sums of all bins in every leaf."""

@@ -10,7 +10,7 @@
 #include "compiler.h"
 
 #define MOST_IN_BLOCK 128
-#define MOST_ITERATIONS 50
+#define MOST_ITERATIONS 50 /* of a solution that is not to be exact: what is left after them is not worth more */
 #define NEARLY_AGREE 0.3 /* correlation of an unknown with the one before it, from which both are in one block */
 
 FOR_WIDE_MACHINES_TOO static void subtract_row(double *restrict row, const double *restrict u, double c, ptrdiff_t n)
@@ -122,7 +122,7 @@ static void solve_semidefinite(
     memcpy(residual, x, (size_t)n * sizeof(double));
     memset(x, 0, (size_t)n * sizeof(double));
     memset(way, 0, (size_t)n * sizeof(double));
-    for (ptrdiff_t iteration = 0; iteration < n && iteration < MOST_ITERATIONS; iteration++) {
+    for (ptrdiff_t iteration = 0; iteration < n && (iteration < MOST_ITERATIONS || tol == 0); iteration++) {
         memcpy(ahead, residual, (size_t)n * sizeof(double));
         for (ptrdiff_t first = 0, last; first < n; first = last) {
             last = block_end(a, n, first);

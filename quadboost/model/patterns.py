@@ -16,7 +16,7 @@ from .rules import Condition, Rule
 if TYPE_CHECKING:
     from .ensemble import Ensemble
 
-ROWS_AT_A_TIME = 8192  # whose conditions are kept in a core's own memory
+ROWS_AT_A_TIME = 1024  # whose conditions are kept in a core's own memory
 FEW_CONDITIONS = 8  # of a rule: it has at most 256 patterns; a model keeps no more of one
 MOST_RULES, MOST_ROWS_OF_RULES = 2000, 20_000_000  # rules, and rules times rows: more would take a good part of a fit
 

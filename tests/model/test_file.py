@@ -464,4 +464,4 @@ def test_mutated_files_are_refused_or_valid(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_many_mutated_files_are_refused_or_valid(tmp_path: Path) -> None:
-    fuzz(tmp_path, 100_000, seed=1000)
+    fuzz(tmp_path, 20_000, seed=1000)  # scripts/fuzz_model_files.py reads any number
