@@ -49,6 +49,8 @@ class Sqlite:
     def close(self):
         self.connection.close()
 
+    __del__ = close  # Python warns of a connection that is left open
+
 
 class Duckdb:
     dialect = "duckdb"

@@ -1,6 +1,7 @@
 """SQL: the same bits in DuckDB, SQLite and PostgreSQL."""
 
 import sqlite3
+from contextlib import closing
 
 import numpy as np
 import pandas as pd
@@ -201,7 +202,8 @@ def test_the_self_test_is_in_comments_that_no_text_can_end():
     "value", [0.1, 1 / 3, -2.5, 5e-324, 1.7976931348623157e308, 2.0**60, 123456789.123456789, -1e-300, 0.0, 2.0**-1060]
 )
 def test_sqlite_reads_doubles_exactly(value):
-    found = sqlite3.connect(":memory:").execute(f"SELECT {DIALECTS['sqlite'].double(value)}").fetchone()[0]
+    with closing(sqlite3.connect(":memory:")) as connection:
+        found = connection.execute(f"SELECT {DIALECTS['sqlite'].double(value)}").fetchone()[0]
     assert found.hex() == value.hex()
 
 

@@ -55,9 +55,11 @@ def test_labels_and_targets_only_say_how_many_outputs_there_are():
 
 def test_more_trees_and_larger_ones_take_more():
     X = table(2_000, 5)
-    sizes = [estimate_memory(X, n_trees=n, max_leaves=leaves) for n, leaves in ((10, 8), (100, 8), (100, 31))]
+    sizes = [
+        estimate_memory(X, n_trees=n, max_leaves=leaves) for n, leaves in ((5, 8), (10, 8), (10, 31))
+    ]  # few enough to explain
     assert sizes == sorted(set(sizes))
-    assert estimate_memory(X, n_trees=100, penalty="l1") > sizes[-1]  # Gram columns
+    assert estimate_memory(X, n_trees=100, penalty="l1") > estimate_memory(X, n_trees=100)  # Gram columns
     assert estimate_memory(X, n_trees=0) == estimate_memory(X)
 
 
