@@ -51,8 +51,7 @@ class TimedSource(DaskSource[Any]):
         return self._timed(question, lambda: DaskSource.reduce(self, question, add))
 
     def map(self, make: Callable[[Any], Any]) -> TimedSource:
-        made = self._timed(make, lambda: DaskSource.map(self, make))
-        return TimedSource(made.parts, self.client, self.room, passes=self.passes)
+        return self._timed(make, lambda: DaskSource.map(self, make))
 
     def gather(self) -> list[Any]:
         return self._timed(gather, lambda: DaskSource.gather(self))

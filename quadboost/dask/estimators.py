@@ -7,7 +7,6 @@ the same attributes.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -22,7 +21,7 @@ from ..model.ensemble import Ensemble
 from ..parts.source import Part, Source
 from .collections import is_collection, parts_of
 from .lazy import LazyExplanation, lazily
-from .source import check_client
+from .source import check_client, import_dask
 
 if TYPE_CHECKING:
     from typing_extensions import Self  # in typing from Python 3.11 on
@@ -56,7 +55,7 @@ def _with_client(local: type[QuadBoost]) -> Any:
     return __init__
 
 
-def _lazy(name: str) -> Callable[[Any, Any], Any]:
+def _lazy(name: str) -> Any:
     """A method of the plain estimator that is lazy on Dask collections."""
 
     def method(self: Any, X: Any) -> Any:
@@ -79,7 +78,7 @@ class _OnDask(QuadBoost):
 
     _local: ClassVar[type[QuadBoost]]  # the estimator for rows in memory
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, **more: Any) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *others: Any, **more: Any) -> Self:
         """Learn an ensemble.
 
         Parameters
@@ -88,17 +87,21 @@ class _OnDask(QuadBoost):
         y : Dask Series, DataFrame or Array
             With the partitions of X, or an index or chunks by which it can be given the same.
         sample_weight : Dask Series or Array, optional
-        **more
+        *others, **more
             What else the `fit` of the plain estimator takes, such as rows for validation: ordinary data.
         """
+        import_dask()
         check_client(self.client)
-        for name, value in more.items():
+        for value in (*others, *more.values()):
             if is_collection(value):
-                raise TypeError(f"{name} is a Dask collection, and must be ordinary data; use {name}.compute()")
+                raise TypeError(
+                    f"a Dask {type(value).__name__} was given beside X, y and sample_weight; give ordinary data there, "
+                    "by .compute()"
+                )
         source = self._source(X, y, sample_weight)
         local = self._local(**self._plain_parameters())
         try:
-            local.fit(source, **more)  # type: ignore[attr-defined]
+            local.fit(source, None, None, *others, **more)
         finally:
             source.close()
         _take_over(self, local)
@@ -129,7 +132,7 @@ class _OnDask(QuadBoost):
     def __sklearn_clone__(self) -> Self:
         """A client cannot be copied; both use it."""
         parameters = {name: clone(value, safe=False) for name, value in self._plain_parameters().items()}
-        return type(self)(**parameters, client=self.client)  # type: ignore[call-arg]
+        return type(self)(**parameters, client=self.client)
 
     def __getstate__(self) -> dict[str, Any]:
         """A client cannot be pickled; None is the current one where the estimator is loaded."""

@@ -1,7 +1,7 @@
 """Parts of a table that Dask holds: on the workers of a cluster, or in this process.
 
-Every task is a pure function of a part and a question. Nothing is scattered, no task changes what another one reads, and
-nothing lives on a worker that Dask could not make again: a worker that dies costs a recomputation, and nothing else.
+Every task is a pure function of a part and a question. Nothing is scattered, no task changes what another one reads,
+and nothing lives on a worker that Dask could not make again. So a worker that dies costs a recomputation, and no more.
 """
 
 from __future__ import annotations
@@ -164,10 +164,8 @@ def _joined(parts: Sequence[Coded | None]) -> Coded | None:
     found = [part for part in parts if part is not None]
     if len(found) < 2:
         return found[0] if found else None
-    names = ("codes", "labels", "weight", "repeats")
-    return found[0]._replace(**{name: _concatenated([getattr(part, name) for part in found]) for name in names})
-
-
-def _concatenated(values: Sequence[np.ndarray | None]) -> np.ndarray | None:
-    """Weights are there in all parts, or in none."""
-    return None if values[0] is None else np.concatenate(values)  # type: ignore[arg-type]
+    arrays: list[Any] = [
+        None if values[0] is None else np.concatenate(values)  # weights are there in all parts, or in none
+        for values in zip(*(part[:4] for part in found), strict=True)
+    ]
+    return Coded(*arrays, found[0].n_classes)

