@@ -196,7 +196,7 @@ class _First:
 
     @classmethod
     def of(cls, y: np.ndarray, weight: np.ndarray | None) -> _First:
-        return cls(Extent.of(len(y), weight), _largest(y), np.isin(y, (-1.0, 0.0, 1.0)).all(axis=0))
+        return cls(Extent.of(len(y), weight), _largest(y), np.asarray(np.isin(y, (-1.0, 0.0, 1.0)).all(axis=0)))
 
     def __add__(self, other: _First) -> _First:
         largest = np.maximum(self.largest, other.largest)
