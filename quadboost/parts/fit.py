@@ -22,8 +22,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from ..data.examples import Examples
 from ..data.exact import Extent, Scales, square_sums, worth_of
+from ..data.examples import Examples
+from ..fitting.calibration import divides
 from ..fitting.measured import Measured, Options
 from ..fitting.problem import Problem, Reading, Rows
 from ..moments.gram import Gram
@@ -95,6 +96,7 @@ def problem_of_parts(
     voters = voters_of_parts(matrices, extent, options.thresholds, options.spacing, n_levels)
     coded: Source[Coded] = source.map(partial(_code, facts, voters, n_threads))
     more = dict(constraints(facts, reading))
+    needs_rows |= is_classifier and divides(options, facts.n_rows)
     if needs_rows or _n_bytes(facts, voters) <= source.room or not _has_few_tables(voters, options):
         return _gathered(coded, facts, voters, more), None
     moments, examples = _moments(coded, facts, voters, options, n_threads)
