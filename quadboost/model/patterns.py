@@ -157,12 +157,17 @@ def _count_long(
     ]
 
 
+def are_few(ensemble: Ensemble, n_rows: int) -> bool:
+    """Whether a model has rules, and counting their patterns in so many rows takes a small part of a fit."""
+    n = min(len(own.nodes) for own in summands_of(ensemble))
+    return 0 < n <= MOST_RULES and n * n_rows <= MOST_ROWS_OF_RULES
+
+
 def pattern_arrays(ensemble: Ensemble, matrix: np.ndarray, weight: np.ndarray | None) -> dict[str, Any]:
     """The tables of what a model's trees are made of, as arguments of an `Ensemble`; {} if counting takes long."""
-    own = min(summands_of(ensemble), key=lambda own: len(own.nodes))
-    n = len(own.nodes)
-    if n > MOST_RULES or n * len(matrix) > MOST_ROWS_OF_RULES:
+    if not are_few(ensemble, len(matrix)):
         return {}
+    own = min(summands_of(ensemble), key=lambda own: len(own.nodes))
     rules = [rule for rule in rules_at(ensemble, own) if rule.is_short]
     if not rules:
         return {}

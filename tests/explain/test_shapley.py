@@ -34,9 +34,10 @@ def test_they_are_shapley_values_by_definition(model):
         np.testing.assert_allclose(found[i], shapley(model.predict, X[i], X[:40]), rtol=0, atol=1e-12)
 
 
-@pytest.mark.slow
+@pytest.mark.oracle("shap")
 def test_they_are_those_of_the_exact_explainer_of_shap(model):
-    shap = pytest.importorskip("shap")
+    import shap
+
     rows = np.nan_to_num(X)
     known = shap.explainers.Exact(model.predict, shap.maskers.Independent(rows, max_samples=len(rows)))(rows[:6])
     found = model.explain(rows[:6], background=rows)

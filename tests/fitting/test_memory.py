@@ -33,6 +33,7 @@ def assert_near(kind):
         assert said <= MOST * peak
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("kind", [own for own in KINDS if is_quick(own)], ids=str)
 def test_a_fit_takes_no_more_than_is_said_and_a_good_part_of_it(kind):
     assert_near(kind)
