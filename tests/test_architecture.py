@@ -30,9 +30,10 @@ IMPORTS = {
     "fitting": "common kernels _core data voters moments boosting model",
     "choosing": "common _core data voters moments boosting model fitting",
     "bounds": "common kernels data voters model",
+    "parts": "common data",
     "estimators": "common data moments boosting model fitting choosing",
     "export": "common data model estimators",
-    "explain": "common voters model export",
+    "explain": "common kernels voters model export",
     "commands": "common data model bounds estimators export explain",
 }
 
@@ -56,7 +57,7 @@ OTHERS = {
     "pandas": "explain.terms",  # a frame, where asked for
     "shap": "explain.terms",
     "pyarrow": "commands.predict commands.recognise commands.report commands.tables commands.train_table "
-    "commands.write_table",
+    "commands.write_table parts.files",
     "onnx": "export.onnx export.pipelines",
     "onnxruntime": "export.onnx",
     "skl2onnx": "export.pipelines",
@@ -72,6 +73,7 @@ TESTED_BY = {
     "kernels.bins": "voters/test_columns.py",
     "kernels.sums": "moments/test_sums.py",
     "kernels.gram": "moments/test_gram.py",
+    "kernels.patterns": "model/test_patterns.py",
 }
 UNTESTED = ("__init__", "_version")
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from .tables import Coded, Table, Value, as_coded, as_numbers, decode, is_category, listed, open_table
+from .records import RecordReader, records_table
+from .tables import Coded, Table, Value, as_coded, as_numbers, decode, is_category, is_records, listed, open_table
 
 TEXT, MIXED = "text", "text and numbers"
 MANY_UNSEEN = 10  # rows of unseen values, from which on it is hardly by chance
@@ -42,6 +43,11 @@ class FrameSchema:
     def level_of(self) -> dict[int, dict[Value, int]]:
         """Feature index -> value -> index of its level."""
         return {feature: _level_of(levels) for feature, levels in self.categories.items()}
+
+    @cached_property
+    def record_reader(self) -> RecordReader | None:
+        """Of records; None where features have no names."""
+        return None if self.feature_names is None else RecordReader(self.feature_names, self.level_of)
 
 
 def _level_of(levels: list[list[Value]]) -> dict[Value, int]:
@@ -103,8 +109,9 @@ def to_matrix(X: Any, schema: FrameSchema, *, allow_extra: bool = False, owner: 
 
     Parameters
     ----------
-    X : array, list of rows, pandas or polars DataFrame, or pyarrow Table
-        Columns are matched by name, in any order, if both X and the schema have names, else by position.
+    X : array, list of rows, pandas or polars DataFrame, pyarrow Table, or records (dicts from names to values)
+        Columns are matched by name, in any order, if both X and the schema have names, else by position. What a record
+        lacks is missing there.
     schema : FrameSchema
     allow_extra : bool
         Ignore named columns that the schema does not have, instead of refusing them.
@@ -118,8 +125,17 @@ def to_matrix(X: Any, schema: FrameSchema, *, allow_extra: bool = False, owner: 
         A float array without categories is returned as it is, not copied; a view of a DataFrame may be
         read-only.
     """
-    table = open_table(X)
-    source = _match_columns(table, schema, allow_extra, owner)
+    if not is_records(X):
+        table = open_table(X)
+        source = _match_columns(table, schema, allow_extra, owner)
+    else:
+        records = X if type(X) in (list, tuple) else [X]
+        reader = schema.record_reader
+        matrix = None if reader is None else reader.matrix(records)
+        if matrix is not None:
+            return matrix
+        table = records_table(records, schema.feature_names, allow_extra, owner)
+        source = list(range(schema.n_features))
     if table.numbers is not None and not schema.categories:
         matrix = table.numbers()
         if source != list(range(table.shape[1])):
