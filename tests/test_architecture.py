@@ -34,7 +34,7 @@ IMPORTS = {
     "parts": "common data",
     "estimators": "common data voters moments boosting model fitting parts choosing",
     "export": "common data model estimators",
-    "explain": "common voters model export",
+    "explain": "common kernels voters model export",
     "commands": "common data model bounds estimators export explain",
 }
 
@@ -74,6 +74,7 @@ TESTED_BY = {
     "kernels.bins": "voters/test_columns.py",
     "kernels.sums": "moments/test_sums.py",
     "kernels.gram": "moments/test_gram.py",
+    "kernels.patterns": "model/test_patterns.py",
 }
 UNTESTED = ("__init__", "_version")
 

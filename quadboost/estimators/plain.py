@@ -16,7 +16,8 @@ from ..fitting.problem import Problem
 from ..moments.moments import DEFAULT_CACHE_BYTES
 from ..parts.fit import closed
 from ..parts.source import is_source
-from .base import SHARED_ATTRIBUTES, SHARED_PARAMETERS, TREE_PARAMETERS, QuadBoost
+from .base import QuadBoost
+from .docstrings import SHARED_ATTRIBUTES, SHARED_PARAMETERS, TREE_PARAMETERS
 
 if TYPE_CHECKING:
     from typing_extensions import Self  # in typing from Python 3.11 on
