@@ -50,6 +50,14 @@ class Streamed(Generic[P]):
     def __init__(self, room: Room, verbose: int) -> None:
         self._room, self._verbose = room, verbose
 
+    @property
+    def room(self) -> int:
+        return self._room.free
+
+    @property
+    def n_threads(self) -> int | None:
+        return None
+
     def parts(self) -> Generator[P, None, None]:
         """The parts, read anew."""
         raise NotImplementedError
