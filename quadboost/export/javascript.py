@@ -230,7 +230,7 @@ def to_javascript(model: Any, *, name: str = "quadboostModel") -> str:
 
 
 def _model(model: Additive) -> dict[str, Any]:
-    examples = model.examples
+    examples, numbers = model.examples, np.concatenate([np.empty(0), *map(_numbers, model.terms)])
     for label in model.classes:
         if isinstance(label, int) and abs(label) > MOST:
             raise ValueError(f"the label {label} is an integer beyond the numbers of JavaScript; make it text")
