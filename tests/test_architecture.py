@@ -34,7 +34,7 @@ IMPORTS = {
     "estimators": "common data moments boosting model fitting choosing",
     "export": "common data model estimators",
     "explain": "common voters model export",
-    "commands": "common data model bounds estimators export explain",
+    "commands": "common data parts model bounds estimators export explain",
 }
 
 # Imports inside functions that go the other way: what few fits need, and what only tells of others.
@@ -57,7 +57,7 @@ OTHERS = {
     "pandas": "explain.terms",  # a frame, where asked for
     "shap": "explain.terms",
     "pyarrow": "commands.predict commands.recognise commands.report commands.tables commands.train_table "
-    "commands.write_table parts.files",
+    "commands.write_table parts.arrow parts.files",
     "onnx": "export.onnx export.pipelines",
     "onnxruntime": "export.onnx",
     "skl2onnx": "export.pipelines",
