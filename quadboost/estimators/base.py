@@ -34,7 +34,7 @@ from ..fitting.problem import Problem, Reading, Rows
 from ..fitting.training import train
 from ..model.ensemble import Ensemble, ShapeFunction
 from ..model.explained import Explained
-from ..model.patterns import pattern_arrays
+from ..model.patterns import are_few, pattern_arrays
 from .watching import Judge, Model, Watch, best_stage
 
 if TYPE_CHECKING:
@@ -353,8 +353,8 @@ class QuadBoost(Explained, BaseEstimator):
             "parameters": {
                 name: _plain(value) for name, value in self.get_params(deep=False).items() if name not in UNTOLD
             },
-            "rows": len(rows.X),
-            "validation_rows": 0 if validation is None else len(validation.X),
+            "rows": rows.n_rows,
+            "validation_rows": 0 if validation is None else validation.n_rows,
             "seconds": time.monotonic() - start,
             "reg_lambda": trained.reg_lambda,
             "outputs": [result.figures() for result in trained.boosted],
@@ -366,7 +366,9 @@ class QuadBoost(Explained, BaseEstimator):
         found = problem.ensemble(
             trained.voters, boosted, info, loss=loss, link=link, calibration=calibration, sums=sums
         )
-        self._take_over(found.replace(**pattern_arrays(found, measured.rows.X, measured.rows.weight)))
+        if are_few(found, measured.rows.n_rows):
+            found = found.replace(**pattern_arrays(found, measured.rows.matrix(), measured.rows.weight))
+        self._take_over(found)
         self._link = (0.0, 1.0) if calibration is None else calibration
         self._warm = None
         if self.warm_start:
@@ -380,7 +382,7 @@ class QuadBoost(Explained, BaseEstimator):
         self, problem: Problem, measured: Measured, held_out: Measured | None, options: Options, warm: _Warm | None,
         judge: Judge | None, model: Model,
     ) -> Trained:  # fmt: skip
-        schedule, n_outputs = options.schedule, measured.rows.y.shape[1]
+        schedule, n_outputs = options.schedule, measured.rows.n_outputs
         with (
             steps_of(self.verbose if options.follows_path else 0, None, "strength") as tell,
             news_of(self.verbose, self.callbacks or (), schedule.max_rounds, n_outputs) as callback,

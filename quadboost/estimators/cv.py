@@ -252,7 +252,9 @@ class _Search(QuadBoost):
 
             def error(fold: Fold, runs: Sequence[Boosted]) -> float:
                 found = model(fold, runs)
-                wrong = found.labels_of(found.score_matrix(rows.X[fold.rows], n_jobs=1)) != problem.given.y[fold.rows]
+                wrong = (
+                    found.labels_of(found.score_matrix(rows.matrix(fold.rows), n_jobs=1)) != problem.given.y[fold.rows]
+                )
                 return float(np.average(wrong, weights=None if rows.weight is None else rows.weight[fold.rows]))
 
             return error

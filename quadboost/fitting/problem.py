@@ -28,6 +28,7 @@ from ..data.examples import (
 from ..data.schema import FrameSchema, read_table, to_matrix
 from ..model.ensemble import Ensemble
 from ..moments.sums import ColumnSums, Sums
+from ..voters.binned import Binned
 from ..voters.columns import Voters
 from ..voters.thresholds import InfiniteValue, candidate_voters
 from ..voters.trees import Trees
@@ -38,7 +39,7 @@ from .limits import limits_of
 class Rows:
     """Examples: a real matrix (missing values are NaN, categories level numbers), targets and weights."""
 
-    X: np.ndarray
+    X: np.ndarray | Binned
     y: np.ndarray  # (m, n_outputs)
     weight: np.ndarray | None = None
     repeats: np.ndarray | None = None  # the part of the weight that says how many examples a row stands for
@@ -50,8 +51,28 @@ class Rows:
         return Rows(self.X[rows], self.y[rows], part(self.weight), part(self.repeats))
 
     @property
+    def n_rows(self) -> int:
+        return len(self.y)
+
+    @property
+    def n_outputs(self) -> int:
+        return self.y.shape[1]
+
+    @property
     def n_examples(self) -> float:
         return float(len(self.y)) if self.repeats is None else effective_count(self.repeats)
+
+    def code(self, voters: Voters, n_threads: int) -> np.ndarray:
+        """The bin of every value, and the leaf of every tree."""
+        if not isinstance(self.X, Binned):
+            return voters.code(self.X, n_threads)
+        codes = self.X.coded_by(voters)
+        return voters.code_trees(codes, n_threads) if voters.trees else codes
+
+    def matrix(self, rows: np.ndarray | slice = slice(None)) -> np.ndarray:
+        """Values of some rows, by which models score them."""
+        own = self.X[rows]
+        return own.values() if isinstance(own, Binned) else own
 
 
 @dataclass(frozen=True)
@@ -152,6 +173,8 @@ class Problem:
 
     def voters(self, rows: Rows, thresholds: int | str, spacing: str, n_threads: int) -> Voters:
         """The candidate voters by some of the rows."""
+        if isinstance(rows.X, Binned):
+            return rows.X.voters
         names = self.schema.feature_names
         try:
             return candidate_voters(

@@ -67,9 +67,14 @@ def count_patterns(
     return tables
 
 
+def are_few(ensemble: Ensemble, n_rows: int) -> bool:
+    """Whether a model has rules, and counting their patterns in so many rows takes a small part of a fit."""
+    return 0 < ensemble.n_rules <= MOST_RULES and ensemble.n_rules * n_rows <= MOST_ROWS_OF_RULES
+
+
 def pattern_arrays(ensemble: Ensemble, matrix: np.ndarray, weight: np.ndarray | None) -> dict[str, Any]:
     """The tables of a model's short rules over its rows, as arguments of an `Ensemble`; {} if counting takes long."""
-    if ensemble.n_rules > MOST_RULES or ensemble.n_rules * len(matrix) > MOST_ROWS_OF_RULES:
+    if not are_few(ensemble, len(matrix)):
         return {}
     rules = sorted((own for own in ensemble.rules() if len(own.conditions) <= FEW_CONDITIONS), key=lambda own: own.node)
     if not rules:
