@@ -51,7 +51,7 @@ OTHERS = {
     "commands.train commands.train_data",
     "scipy": "bounds.risk",
     "joblib": "bounds.complexity",
-    "h5py": "model.file",
+    "h5py": "model.checked_file",
     "tqdm": "common.progress",
     "matplotlib": "choosing.plots explain.plots",
     "pandas": "explain.terms",  # a frame, where asked for

@@ -217,6 +217,13 @@ def train_parser() -> argparse.ArgumentParser:
         default=[],
         help="take these columns of a text file as they are written, the target too: 01 and 1 are then different",
     )
+    group.add_argument(
+        "--memory",
+        metavar="SIZE",
+        type=_size,
+        help="read the table in pieces if it would take more than this, such as 2GB; the model is the same "
+        "(default: half of what is free)",
+    )
     _add_text_format(parser)
     _add_options(parser)
     group = parser.add_argument_group("output")
@@ -469,6 +476,13 @@ def _number_or(number: type, *words: str) -> Callable[[str], Any]:
             raise argparse.ArgumentTypeError(f"{text!r} is neither {what} nor {' nor '.join(words)}") from None
 
     return parse
+
+
+def _size(text: str) -> int:
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?([kKMGT]?)i?[bB]?", text)
+    if match is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no size, such as 500MB or 2GB")
+    return int(float(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " "))
 
 
 # --- exit status --------------------------------------------------------------------------------------------

@@ -67,7 +67,7 @@ def _agreed_type(name: str, schemas: dict[str, Any], known: Any) -> Any:
 
 def row_bytes(schema: Any) -> float:
     """Bytes that a row takes, about."""
-    return sum(8 if kind_of_type(field.type, field.name, "") != TEXT else BYTES_OF_TEXT for field in schema)
+    return sum(BYTES_OF_TEXT if "string" in str(field.type) else 8 for field in schema)
 
 
 def to_numpy(column: Table) -> np.ndarray:
@@ -95,7 +95,7 @@ def joined(batches: Iterable[Any], schema: Any, n_rows: int) -> Iterator[Table]:
     """Tables of about so many rows, of batches that may be small."""
     waiting, n_waiting = [], 0
     for batch in batches:
-        waiting.append(_as(batch, schema))
+        waiting.append(as_schema(batch, schema))
         n_waiting += batch.num_rows
         del batch
         if n_waiting > n_rows // 2:
@@ -106,7 +106,8 @@ def joined(batches: Iterable[Any], schema: Any, n_rows: int) -> Iterator[Table]:
         yield pa.concat_tables(waiting)
 
 
-def _as(batch: Any, schema: Any) -> Table:
+def as_schema(batch: Any, schema: Any) -> Table:
+    """A table with the columns and types of a schema."""
     table = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
     table = table.select(schema.names)
     return table if table.schema.types == schema.types else table.cast(schema, safe=False)
