@@ -33,7 +33,7 @@ IMPORTS = {
     "parts": "common data",
     "estimators": "common data moments boosting model fitting choosing",
     "export": "common data model estimators",
-    "explain": "common voters model export",
+    "explain": "common kernels voters model export",
     "commands": "common data parts model bounds estimators export explain",
 }
 
@@ -73,6 +73,7 @@ TESTED_BY = {
     "kernels.bins": "voters/test_columns.py",
     "kernels.sums": "moments/test_sums.py",
     "kernels.gram": "moments/test_gram.py",
+    "kernels.patterns": "model/test_patterns.py",
 }
 UNTESTED = ("__init__", "_version")
 

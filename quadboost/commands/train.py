@@ -84,15 +84,12 @@ def train(arguments: Namespace) -> None:
     ensemble = _fit(task, options, examples, validation, arguments, n_folds)
     summary = {"task": task, "target": target, **_summary(ensemble, examples, validation)}
     summary["seconds"] = time.monotonic() - start
-    ensemble.info["summary"] = summary
-    if arguments.missing_text is not None:
-        ensemble.info[MISSING_TEXT] = arguments.missing_text
     certificate: Certificate | None = certify(ensemble, examples.X, examples.y) if arguments.bound else None
-    if certificate is not None:
-        ensemble.info["bounds"] = certificate.as_dict()
+    bounds = {} if certificate is None else {"bounds": certificate.as_dict()}
+    words = {} if arguments.missing_text is None else {MISSING_TEXT: arguments.missing_text}
+    ensemble = ensemble.replace(info={**ensemble.info, "summary": summary, **words, **bounds})
     classes = None if ensemble.classes is None else ensemble.classes.tolist()
-    whole = {"quadboost": __version__, "model": arguments.output, "classes": classes, **summary}
-    whole |= {"bounds": ensemble.info["bounds"]} if arguments.bound else {}
+    whole = {"quadboost": __version__, "model": arguments.output, "classes": classes, **summary, **bounds}
     figures = json.dumps(whole, indent=2)
     in_file = {arguments.json: f"{figures}\n".encode()} if arguments.json not in (None, STANDARD) else {}
     write_model(arguments.output, ModelRecord.of(ensemble), beside=in_file)
@@ -312,13 +309,14 @@ def _cross_validated(
     y = None if examples.n_streamed else examples.y
     estimator = SEARCHES[task](**options, cv=cv).fit(examples.X, y, examples.weight)
     figures = {} if examples.n_streamed else _held_out_figures(estimator.best_estimator_, examples, cv)
-    estimator.ensemble_.info["cross_validation"] |= figures
     if not arguments.quiet:
         told = {name: value for name, value in estimator.best_params_.items() if name != "n_trees" or value}
         chosen = ", ".join(f"{name}={_short(value)}" for name, value in told.items())
         held_out = f"; on rows held out: {_listed(figures)}" if figures else ""
         _print(f"{n_folds}-fold cross-validation chose {chosen}{held_out}")
-    return _named(estimator.ensemble_, examples)
+    ensemble = estimator.ensemble_
+    known = {**ensemble.info, "cross_validation": {**ensemble.info["cross_validation"], **figures}}
+    return _named(ensemble.replace(info=known), examples)
 
 
 def _held_out_figures(estimator: Any, examples: Examples, cv: Any) -> dict[str, float]:

@@ -65,7 +65,8 @@ class ModelRecord:
 
     @classmethod
     def of(cls, ensemble: Any) -> "ModelRecord":
-        return cls(**{item.name: getattr(ensemble, item.name) for item in fields(cls)})
+        values = {item.name: getattr(ensemble, item.name) for item in fields(cls)}
+        return cls(**values | {name: dict(values[name]) for name in ("categories", "info")})  # those are views
 
     def arguments(self) -> dict[str, Any]:
         return dict(vars(self))

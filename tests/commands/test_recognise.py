@@ -270,6 +270,7 @@ def test_arrays_are_the_same_in_arrow(values):
     np.testing.assert_array_equal(np.array(to_arrow(values).to_pylist(), dtype=values.dtype), values)
 
 
+@pytest.mark.slow
 def test_nothing_here_imports_pandas(run_python):
     code = """
 import sys, numpy as np, pyarrow as pa

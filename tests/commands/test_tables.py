@@ -164,7 +164,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
     assert caught.value.filename == str(tmp_path / "no.csv")
 
 
-@pytest.mark.thinned
+@pytest.mark.thinned(1)
 @pytest.mark.parametrize(("name", "delimiter"), [("t.tsv", "\t"), ("t.csv", ","), ("t.csv", ";"), ("t.txt", "\t")])
 @pytest.mark.parametrize("n_columns", [10_000, 200_000])
 def test_wide_tables_are_read(tmp_path, name, delimiter, n_columns):

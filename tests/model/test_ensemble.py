@@ -284,6 +284,14 @@ def test_attributes_cannot_be_set(way):
             setattr(ensemble, name, None)
 
 
+@each_way
+def test_mappings_cannot_be_written_to(way):
+    ensemble = way(three_classes()[0])
+    for mapping in (ensemble.info, ensemble.categories):
+        with pytest.raises(TypeError, match="does not support item assignment"):
+            mapping[0] = []
+
+
 def test_the_arrays_of_the_caller_stay_his_own():
     ensemble, arrays = three_classes()
     X = np.array([[0.0, 2.0], [1.0, 0.0]])
