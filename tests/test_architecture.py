@@ -30,7 +30,7 @@ IMPORTS = {
     "fitting": "common kernels _core data voters moments boosting model",
     "choosing": "common _core data voters moments boosting model fitting",
     "bounds": "common kernels data voters model",
-    "parts": "common data",
+    "parts": "common kernels data voters",
     "estimators": "common data moments boosting model fitting choosing",
     "export": "common data model estimators",
     "explain": "common kernels voters model export",

@@ -65,8 +65,7 @@ class ModelRecord:
 
     @classmethod
     def of(cls, ensemble: Any) -> "ModelRecord":
-        values = {item.name: getattr(ensemble, item.name) for item in fields(cls)}
-        return cls(**values | {name: dict(values[name]) for name in ("categories", "info")})  # those are views
+        return cls(**{item.name: getattr(ensemble, item.name) for item in fields(cls)})
 
     def arguments(self) -> dict[str, Any]:
         return dict(vars(self))

@@ -463,7 +463,7 @@ def fuzz(directory: Path, n_files: int, seeds: Sequence[int]) -> None:
 
 
 def test_mutated_files_are_refused_or_valid(tmp_path: Path) -> None:
-    fuzz(tmp_path, 400, [4])
+    fuzz(tmp_path, 700, [4])
 
 
 @pytest.mark.slow
