@@ -276,15 +276,17 @@ class _Search(QuadBoost):
         best: Any = self._estimator(**self.best_params_)
         options = best._options()
         best._fit(folds.problem, None, options, start, None if options.growth.n_trees else measured)
-        best.ensemble_ = best.ensemble_.replace(bin_error=bin_errors(folds, options, best.ensemble_))
-        best.ensemble_.info["estimator"] = type(self).__name__
-        best.ensemble_.info["cross_validation"] = {
+        choice = {
             "scoring": self.scoring if isinstance(self.scoring, str) else _name_of(self.scoring),
             "score": self.best_score_,
             "splits": sum(name.startswith("split") for name in self.cv_results_),
             "candidates": len(self.cv_results_["mean_test_score"]),
             "chosen": self.best_params_,
         }
+        best.ensemble_ = best.ensemble_.replace(
+            bin_error=bin_errors(folds, options, best.ensemble_),
+            info={**best.ensemble_.info, "estimator": type(self).__name__, "cross_validation": choice},
+        )
         self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         for name in vars(best).keys() - best.get_params(deep=False).keys():
             setattr(self, name, vars(best)[name])

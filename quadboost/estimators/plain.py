@@ -13,7 +13,8 @@ from ..common.progress import Callback
 from ..data.examples import has_validation
 from ..fitting.problem import Problem
 from ..moments.moments import DEFAULT_CACHE_BYTES
-from .base import SHARED_ATTRIBUTES, SHARED_PARAMETERS, TREE_PARAMETERS, QuadBoost
+from .base import QuadBoost
+from .docstrings import SHARED_ATTRIBUTES, SHARED_PARAMETERS, TREE_PARAMETERS
 
 if TYPE_CHECKING:
     from typing_extensions import Self  # in typing from Python 3.11 on

@@ -73,12 +73,14 @@ def check_found(model, frame, folder):
     assert found["wrong"] == 0
 
 
+@pytest.mark.thinned(1)
 @needs_node
 @pytest.mark.parametrize("kind", KINDS)
 def test_same_bits(kind, tmp_path):
     check_found(fitted(kind), hard_rows(), tmp_path)
 
 
+@pytest.mark.thinned(1)
 @needs_node
 @pytest.mark.parametrize("kind", FAR)
 def test_predictions_of_scores_far_out(kind, tmp_path):

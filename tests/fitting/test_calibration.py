@@ -155,6 +155,7 @@ def test_a_class_that_cannot_be_told_apart_from_another_shares_its_probability()
 # --- the same bits -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thinned(3)
 @each_fit
 @each_target
 def test_a_whole_weight_is_a_repetition_bit_for_bit(y, options):
@@ -187,6 +188,7 @@ def made_rows(m=1500, seed=0):
     return Z, (rng.random(m) < 1 / (1 + np.exp(-2 * Z[:, 0] - np.sin(2 * Z[:, 1])))).astype(int)
 
 
+@pytest.mark.thinned(1)
 @pytest.mark.parametrize("penalty", ["l1", "l2", "linf"])
 @pytest.mark.parametrize("load", [lambda: load_breast_cancer(return_X_y=True), made_rows], ids=["cancer", "made"])
 def test_log_loss_on_other_rows_is_below_that_of_the_clipped_line(load, penalty):
@@ -219,6 +221,7 @@ def rows_of_a_product(m, seed):
     return Z, (rng.random(m) < 1 / (1 + np.exp(-odds))).astype(int)
 
 
+@pytest.mark.thinned(1)
 @pytest.mark.parametrize("options", [{}, {"penalty": "l1"}, {"mode": "forward"}], ids=str)
 @pytest.mark.parametrize("m", [500, pytest.param(4_000, marks=pytest.mark.slow)])
 def test_odds_of_rules_on_other_rows_need_no_other_slope(m, options):
