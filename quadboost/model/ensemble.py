@@ -10,11 +10,11 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..common.read_only import ReadOnly
 from ..common.threads import resolve_threads
 from ..data.schema import TEXT, FrameSchema, kind_of, to_matrix
 from ..kernels.bins import StepFunctions
@@ -75,7 +75,7 @@ class ShapeFunction(NamedTuple):
 
 
 class Ensemble(Explained):
-    """A weighted sum of stumps. It does not change: its arrays and mappings are read-only; `replace` makes another.
+    """A weighted sum of stumps. It does not change: its arrays and dicts are read-only; `replace` makes another.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ class Ensemble(Explained):
     classes : array or None
         Labels; None for a regression.
     feature_names : tuple of str, or None
-    categories : read-only mapping from feature to list of lists
+    categories : dict from feature to list of lists, read-only
         The values that each level of a categorical feature stands for.
     loss : {"squared", "logistic", "huber", "poisson", "quantile"}
         What the weights were fitted to.
@@ -115,7 +115,7 @@ class Ensemble(Explained):
     pattern_node, pattern : int32 arrays; pattern_mass : float64 array
         Of short rules, the patterns of their conditions that occur in the training rows: the node, bit i for condition
         i of its rule, and the weight of these rows. Empty where they are not known.
-    info : read-only mapping
+    info : dict, read-only
         Parameters, training size and time, figures; whatever JSON can hold.
     schema : FrameSchema
         Features, names and categories, as tables are matched with.
@@ -164,12 +164,12 @@ class Ensemble(Explained):
         self.pattern_node = np.array([] if pattern_node is None else pattern_node, dtype=np.int32, order="C")
         self.pattern = np.array([] if pattern is None else pattern, dtype=np.int32, order="C")
         self.pattern_mass = np.array([] if pattern_mass is None else pattern_mass, dtype=np.float64, order="C")
-        self._info = copy.deepcopy(dict(info or {}))
+        self.info = ReadOnly(copy.deepcopy(dict(info or {})))
         self._check(int(n_features), feature_names, categories or {})
         self.schema = FrameSchema(
             n_features=int(n_features),
             feature_names=None if feature_names is None else tuple(feature_names),
-            categories={f: [list(own) for own in levels] for f, levels in (categories or {}).items()},
+            categories=ReadOnly({f: [list(own) for own in levels] for f, levels in (categories or {}).items()}),
         )
         self._lock()
 
@@ -250,12 +250,8 @@ class Ensemble(Explained):
         return self.schema.feature_names
 
     @property
-    def categories(self) -> Mapping[int, list[list[Any]]]:
-        return MappingProxyType(self.schema.categories)
-
-    @property
-    def info(self) -> Mapping[str, Any]:
-        return MappingProxyType(self._info)
+    def categories(self) -> dict[int, list[list[Any]]]:
+        return self.schema.categories
 
     @property
     def n_outputs(self) -> int:

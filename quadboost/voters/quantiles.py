@@ -1,8 +1,8 @@
 """Bins of nearly equal mass, and what of a column they depend on.
 
 A column is a sequence of atoms: of values, or of several neighbours of which only the sum of their mass is known.
-Borders are sums of mass. Where the values in an atom are not known they are taken to lie densely, with a border at
-every mass: then a choice that meets no border within such an atom is the choice for any values in it.
+Borders are sums of mass. Where the values in an atom are not known, they are taken to lie densely, a border at every
+mass: then a choice that meets no border within such an atom is the choice for any values in it.
 """
 
 from __future__ import annotations
