@@ -246,9 +246,7 @@ def _model(model: Additive) -> dict[str, Any]:
         ],
         "intercept": model.intercept.tolist(),
         "terms": [_term(term) for term in model.terms],
-        "numbers": b64encode(np.concatenate([np.empty(0), *map(_numbers, model.terms)]).astype("<f8").tobytes()).decode(
-            "ascii"
-        ),
+        "numbers": b64encode(numbers.astype("<f8").tobytes()).decode("ascii"),
         "examples": [{"row": row, "scores": own} for row, own in zip(examples.rows, bits, strict=True)],
     }
 
