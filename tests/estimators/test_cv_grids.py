@@ -63,6 +63,7 @@ def test_a_grid_for_each_penalty():
     }
 
 
+@pytest.mark.slow
 def test_every_round_counts_where_none_are_named(monkeypatch):
     monkeypatch.setattr("quadboost.choosing.search.HOPELESS", np.inf)  # no run is given up
     model = fitted(QuadBoostRegressorCV, penalty=None, rounds=None, max_rounds=70)
@@ -71,6 +72,7 @@ def test_every_round_counts_where_none_are_named(monkeypatch):
     assert 20 < len(judged.cv_results_["param_max_rounds"]) <= 50
 
 
+@pytest.mark.slow
 def test_a_callable_scores():
     calls = []
 
@@ -84,6 +86,7 @@ def test_a_callable_scores():
     assert set(calls) == {60}
 
 
+@pytest.mark.slow
 def test_weights_go_to_a_scorer_that_takes_them():
     weighted = fitted(QuadBoostClassifierCV, WEIGHT, scoring="accuracy").cv_results_["mean_test_score"]
     error = fitted(QuadBoostClassifierCV, WEIGHT, scoring="error").cv_results_["mean_test_score"]
@@ -91,6 +94,7 @@ def test_weights_go_to_a_scorer_that_takes_them():
     fitted(QuadBoostRegressorCV, WEIGHT, scoring=make_scorer(max_error, greater_is_better=False))
 
 
+@pytest.mark.slow
 def test_threads_change_nothing(monkeypatch):
     monkeypatch.setattr("quadboost.choosing.folds.VOTERS_FOR_THREADS", 0)
     for scoring in ("risk", "error", "roc_auc"):
@@ -183,6 +187,7 @@ def test_groups_must_fit_the_rows():
 # --- pictures -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_pictures():
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")

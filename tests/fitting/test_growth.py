@@ -59,6 +59,7 @@ def leaf_of(trees, tree, rows=X):
 # --- the same bits -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thinned(18)
 @each_loss
 @pytest.mark.parametrize("weight", [None, REPEATS.astype(float), RNG.random(M) + 0.1], ids=["plain", "whole", "real"])
 @pytest.mark.parametrize("growth_rows", [40_000, 150])
