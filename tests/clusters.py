@@ -19,10 +19,13 @@ from quadboost.parts.source import Coded, Part
 
 @contextmanager
 def two_processes() -> Iterator[Any]:
-    """A client of a cluster whose workers are started again when they die."""
+    """A client of a cluster whose workers are started again when they die, however busy the machine is."""
+    import dask
     from distributed import Client, LocalCluster
 
+    patient = {"distributed.comm.timeouts.connect": "600s", "distributed.comm.timeouts.tcp": "600s"}
     with (
+        dask.config.set(patient),
         LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit=0
         ) as cluster,

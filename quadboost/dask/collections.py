@@ -27,7 +27,7 @@ def parts_of(X: Any, y: Any, weight: Any, client: Any = None) -> DaskSource[Part
     if _is_array(X) and X.numblocks[1] > 1:
         X = X.rechunk({1: -1})
     aligned = [X, *(_aligned(collection, X, name) for name, collection in given.items() if name != "X")]
-    dask = import_dask()
+    dask = import_dask("dask")
     blocks = [_blocks(collection.persist(scheduler=client)) for collection in aligned]
     make = dask.delayed(_PartMaker(_Columns.of(X)), pure=False, traverse=False)
     return DaskSource([make(number, *of_part) for number, of_part in enumerate(zip(*blocks, strict=True))], client)

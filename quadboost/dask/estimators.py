@@ -90,7 +90,7 @@ class _OnDask(QuadBoost):
         *others, **more
             What else the `fit` of the plain estimator takes, such as rows for validation: ordinary data.
         """
-        import_dask()
+        import_dask("dask")
         check_client(self.client)
         for value in (*others, *more.values()):
             if is_collection(value):

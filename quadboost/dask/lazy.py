@@ -95,7 +95,7 @@ class LazyExplanation:
         answer = _Answer(self.ensemble, self._asking(methodcaller("to_frame")))
         if hasattr(self.X, "map_partitions"):
             return self.X.map_partitions(answer, meta=answer.of_no_rows)
-        ask = import_dask().delayed(answer, pure=False, traverse=False)
+        ask = import_dask("dask").delayed(answer, pure=False, traverse=False)
         blocks = [ask(block) for block in self.X.rechunk({1: -1}).to_delayed().ravel()]
         return import_dask("dask.dataframe").from_delayed(blocks, meta=answer.of_no_rows, verify_meta=False)
 

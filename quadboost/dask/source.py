@@ -77,17 +77,17 @@ class DaskSource(Generic[P]):
         return [ask(asked, part) for part in self.parts]
 
     def _compute(self, tasks: Sequence[Any]) -> Sequence[Any]:
-        return import_dask().compute(*tasks, scheduler=self.client)
+        return import_dask("dask").compute(*tasks, scheduler=self.client)
 
     def _keep(self, tasks: Sequence[Any]) -> list[Any]:
-        return list(import_dask().persist(*tasks, scheduler=self.client))
+        return list(import_dask("dask").persist(*tasks, scheduler=self.client))
 
     def _n_workers(self) -> int:
         client = self.client if self.client is not None else current_client()
         return (os.cpu_count() or 1) if client is None else max(1, sum(client.nthreads().values()))
 
 
-def import_dask(name: str = "dask") -> ModuleType:
+def import_dask(name: str) -> ModuleType:
     try:
         return import_module(name)
     except ImportError as error:
@@ -117,7 +117,7 @@ def check_client(client: Any) -> None:
 
 
 def _delayed(what: Any) -> Any:
-    return import_dask().delayed(what, pure=False, traverse=False)
+    return import_dask("dask").delayed(what, pure=False, traverse=False)
 
 
 def _ask(question: Callable[[Any], A], part: Any) -> A | None:
@@ -168,4 +168,5 @@ def _joined(parts: Sequence[Coded | None]) -> Coded | None:
         None if values[0] is None else np.concatenate(values)  # weights are there in all parts, or in none
         for values in zip(*(part[:4] for part in found), strict=True)
     ]
-    return Coded(*arrays, found[0].n_classes)
+    codes, labels, weight, repeats = arrays
+    return Coded(codes, labels, weight, repeats, found[0].n_classes)

@@ -83,7 +83,9 @@ def as_series(values):
 def assert_same_fit(name, weight, n_parts, seed, **changes):
     kind, options, target = FITS[name]
     y = Y[target]
-    found = estimator(kind, **changes, **options).fit(*divided(X, as_series(y), as_series(weight), n_parts=n_parts, seed=seed))
+    found = estimator(kind, **changes, **options).fit(
+        *divided(X, as_series(y), as_series(weight), n_parts=n_parts, seed=seed)
+    )
     known = found._local(**options).fit(X, y, weight)
     assert_same_model(found, known)
     return found, known
