@@ -49,6 +49,12 @@ class Streamed(Generic[P]):
 
     def __init__(self, room: Room, verbose: int) -> None:
         self._room, self._verbose = room, verbose
+        self.n_threads: int | None = None
+
+    @property
+    def room(self) -> int:
+        """Bytes of codes that a fit may bring into memory where that is quicker."""
+        return self._room.free // 2  # they are copied on the way
 
     def parts(self) -> Generator[P, None, None]:
         """The parts, read anew."""
