@@ -49,7 +49,7 @@ class Streamed(Generic[P]):
 
     def __init__(self, room: Room, verbose: int) -> None:
         self._room, self._verbose = room, verbose
-        self.n_threads = None
+        self.n_threads: int | None = None
 
     @property
     def room(self) -> int:
