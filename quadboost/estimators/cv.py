@@ -6,7 +6,7 @@ import inspect
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,7 @@ from ..fitting.measured import Measured, Options
 from ..fitting.problem import Problem
 from ..model.ensemble import Ensemble
 from ..moments.moments import DEFAULT_CACHE_BYTES
+from ..voters.binned import Binned
 from .base import QuadBoost
 from .plain import QuadBoostClassifier, QuadBoostRegressor
 
@@ -262,12 +263,14 @@ class _Search(QuadBoost):
         original = np.arange(len(y)) if kept is None else np.flatnonzero(kept)
         scorer = self.scoring if callable(self.scoring) else get_scorer(self.scoring)
         weight = problem.given.all_weights() if _takes_weights(scorer) else None
+        X = problem.given.X
+        rows_of = X.__getitem__ if isinstance(X, Binned) else partial(_safe_indexing, X)
 
         def score(fold: Fold, runs: Sequence[Boosted]) -> float:
             estimator = self._plain.from_ensemble(model(fold, runs), n_jobs=1)
             own = original[fold.rows]
             weighted = {} if weight is None else {"sample_weight": weight[own]}
-            return float(scorer(estimator, _safe_indexing(problem.given.X, own), y[own], **weighted))
+            return float(scorer(estimator, rows_of(own), y[own], **weighted))
 
         return score
 
@@ -374,7 +377,9 @@ class QuadBoostClassifierCV(_Search, QuadBoostClassifier):
     ) -> None:  # fmt: skip
         self._set_parameters(locals())
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:  # type: ignore[override]
+    def fit(  # type: ignore[override]
+        self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
+    ) -> Self:
         """Choose, and learn from all rows with the choice.
 
         Parameters
@@ -387,7 +392,7 @@ class QuadBoostClassifierCV(_Search, QuadBoostClassifier):
             For the splitter: rows of a group stay together.
         """
         start, options = time.monotonic(), self._check()
-        problem = Problem.of_labels(X, y, sample_weight, self._reading, self.class_weight)
+        problem, _ = self._problem(X, y, sample_weight, options, needs_rows=True)
         self._fit_search(problem, y, groups, options, start)
         return self
 
@@ -423,7 +428,9 @@ class QuadBoostRegressorCV(_Search, QuadBoostRegressor):
     ) -> None:  # fmt: skip
         self._set_parameters(locals())
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:  # type: ignore[override]
+    def fit(  # type: ignore[override]
+        self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
+    ) -> Self:
         """Choose, and learn from all rows with the choice.
 
         Parameters
@@ -435,6 +442,6 @@ class QuadBoostRegressorCV(_Search, QuadBoostRegressor):
             For the splitter: rows of a group stay together.
         """
         start, options = time.monotonic(), self._check()
-        problem = Problem.of_targets(X, y, sample_weight, self._reading, self.standardize)
+        problem, _ = self._problem(X, y, sample_weight, options, needs_rows=True)
         self._fit_search(problem, y, groups, options, start)
         return self
