@@ -46,5 +46,7 @@ def in_parts(X, y, weight=None, *, n_parts=4, room=0, seed=0) -> InMemory[Part]:
     """Parts of random sizes, one of them empty."""
     cuts = np.sort(np.random.default_rng(seed).integers(0, len(y) + 1, n_parts - 2))
     rows = [*np.split(np.arange(len(y)), cuts), np.arange(0)]
-    each = [Part(X.iloc[own], y[own], None if weight is None else weight[own], f"part {i}") for i, own in enumerate(rows)]
+    each = [
+        Part(X.iloc[own], y[own], None if weight is None else weight[own], f"part {i}") for i, own in enumerate(rows)
+    ]
     return InMemory(each, room)

@@ -214,7 +214,9 @@ class QuadBoost(Explained, BaseEstimator):
     ) -> tuple[Problem, Measured | None]:
         """The problem of rows in parts, and their moments unless a fit needs the rows themselves."""
         if options.reg_lambda == "theory":
-            raise ValueError("reg_lambda='theory' needs all values in memory; with rows in parts use 'auto' or a number")
+            raise ValueError(
+                "reg_lambda='theory' needs all values in memory; with rows in parts use 'auto' or a number"
+            )
         needs_rows |= options.loss != "squared" or bool(options.growth.n_trees)
         needs_rows |= getattr(self, "validation_fraction", None) is not None or getattr(self, "warm_start", False)
         return problem_of_parts(source, is_classifier(self), self._reading, options, needs_rows=needs_rows, **more)

@@ -221,9 +221,7 @@ def test_weights_that_cannot_count_are_none():
 def test_two_classes_have_one_target_and_more_have_one_each():
     position = np.array([0, 1, 1])
     np.testing.assert_array_equal(one_vs_rest(position, 2), [[-1], [1], [1]])
-    np.testing.assert_array_equal(
-        one_vs_rest(position, 3), [[1, -1, -1], [-1, 1, -1], [-1, 1, -1]]
-    )
+    np.testing.assert_array_equal(one_vs_rest(position, 3), [[1, -1, -1], [-1, 1, -1], [-1, 1, -1]])
 
 
 def test_labels_are_found_among_the_classes():
