@@ -213,12 +213,15 @@ class QuadBoost(Explained, BaseEstimator):
         self, source: Source[Part], options: Options, needs_rows: bool, **more: Any
     ) -> tuple[Problem, Measured | None]:
         """The problem of rows in parts, and their moments unless a fit needs the rows themselves."""
-        if options.reg_lambda == "theory":
-            raise ValueError(
-                "reg_lambda='theory' needs all values in memory; with rows in parts use 'auto' or a number"
-            )
-        needs_rows |= options.loss != "squared" or bool(options.growth.n_trees)
-        needs_rows |= getattr(self, "validation_fraction", None) is not None or getattr(self, "warm_start", False)
+        given = self.get_params(deep=False)
+        for name, is_refused, remedy in (
+            ("reg_lambda", options.reg_lambda == "theory", "use 'auto' or a number"),
+            ("validation_fraction", given.get("validation_fraction") is not None, "give X_val and y_val to fit"),
+            ("thresholds_per_fold", given.get("thresholds_per_fold", False), "set it to False"),
+        ):
+            if is_refused:
+                raise ValueError(f"{name}={given[name]!r} needs all values in memory; with rows in parts {remedy}")
+        needs_rows |= options.loss != "squared" or bool(options.growth.n_trees) or given.get("warm_start", False)
         return problem_of_parts(source, is_classifier(self), self._reading, options, needs_rows=needs_rows, **more)
 
     def _fit(

@@ -155,10 +155,9 @@ class Problem:
         if self.classes is None:
             given = examples_of(X, real_targets(y, f"y{suffix}"), sample_weight, suffix)
             targets, weight = given.y.reshape(len(given.y), -1), given.weight
-            if targets.shape[1] != self.rows.y.shape[1]:
-                raise ValueError(
-                    f"y{suffix} has {targets.shape[1]} outputs and y has {self.rows.y.shape[1]}; give as many"
-                )
+            n_outputs = self.rows.n_outputs
+            if targets.shape[1] != n_outputs:
+                raise ValueError(f"y{suffix} has {targets.shape[1]} outputs and y has {n_outputs}; give as many")
             targets = targets / self.target_scale
         else:
             given = examples_of(X, labels_of(y, f"y{suffix}"), sample_weight, suffix)

@@ -16,7 +16,7 @@ the fit goes on as in memory.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
@@ -100,7 +100,7 @@ def problem_of_parts(
     if needs_rows or _n_bytes(facts, voters) <= source.room or not _has_few_tables(voters, options):
         return _gathered(coded, facts, voters, more), None
     moments, examples = _moments(coded, facts, voters, options, n_threads)
-    rows = Elsewhere(moments.sums.n_rows, facts.n_outputs, examples)
+    rows = Elsewhere(facts.n_rows, facts.n_outputs, examples)
     measured = Parted(rows, voters, coded, moments, n_threads)
     given = Examples(None, np.empty(0), None, None)
     problem = _problem(given, cast("Rows", rows), facts, more)
@@ -233,7 +233,7 @@ def _likely(sums: ColumnSums) -> list[int]:
     return [int(f) for f in np.argsort(largest, kind="stable")[::-1]]
 
 
-def closed(measured: Measured | None) -> None:
+def closed(measured: object) -> None:
     """Let go of the codes of parts."""
     if isinstance(measured, Parted):
         measured.source.close()

@@ -26,6 +26,8 @@ from ..data.tables import Value, as_coded, is_category, listed, open_table
 from ..fitting.problem import Reading
 from .source import Part, Source
 
+NO_ROWS = Extent.of(0, None)
+
 
 class Column(NamedTuple):
     """What is known of a column: whether it is text, or another type that makes it a category; its values' sizes."""
@@ -35,7 +37,7 @@ class Column(NamedTuple):
     sizes: dict[Value, tuple[int, float]]  # rows and weight of each value of a category
 
     def joined(self, other: Column, label: str) -> Column:
-        if self.is_category and other.is_numbers or self.is_numbers and other.is_category:
+        if (self.is_category and other.is_numbers) or (self.is_numbers and other.is_category):
             raise ValueError(f"{label} holds numbers in one part and text in another; convert it to one of them")
         sizes = dict(self.sizes)
         for value, (rows, mass) in other.sizes.items():
@@ -51,7 +53,7 @@ class Survey:
 
     n_rows: int = 0
     n_kept: int = 0  # rows that count
-    extent: Extent = Extent(0, 0.0, 0.0, True)  # of the weights as given
+    extent: Extent = NO_ROWS  # of the weights as given
     are_ones: bool = True  # whether every weight that counts is 1
     names: tuple[str, ...] | None = None
     columns: tuple[Column, ...] = ()
@@ -69,13 +71,15 @@ class Survey:
             return replace(full, n_rows=n_rows, n_kept=n_kept, extent=self.extent + other.extent)
         if self.names != other.names or len(self.columns) != len(other.columns):
             raise ValueError(
-                f"{other.part} has other columns than {self.part}: {_named(other)}, not {_named(self)}; give all the same"
+                f"{other.part} has other columns than {self.part}: {_named(other)}, not {_named(self)}; "
+                "give all the same"
             )
         if self.is_weighted != other.is_weighted:
             raise ValueError(f"only one of {self.part} and {other.part} has weights; give them for all parts or none")
         if self.n_outputs != other.n_outputs:
             raise ValueError(
-                f"{self.part} has {self.n_outputs or 1} targets, and {other.part} {other.n_outputs or 1}; give all as many"
+                f"{self.part} has {self.n_outputs or 1} targets, and {other.part} {other.n_outputs or 1}; "
+                "give all as many"
             )
         labels = [own.classes for own in (self, other) if own.classes is not None]
         if len(labels) == 2 and (labels[0].dtype.kind in "OUST") != (labels[1].dtype.kind in "OUST"):

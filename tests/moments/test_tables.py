@@ -60,4 +60,4 @@ def test_questions_ask_for_twice_as_many_columns_each_time_and_for_none_twice():
     for voter in range(VOTERS.n_voters):
         gram.column(voter)
     assert [len(own) for own in asked.questions] == [1, 2, 4, 1]
-    assert sorted(sum(asked.questions, [])) == list(range(VOTERS.n_columns))
+    assert sorted(f for own in asked.questions for f in own) == list(range(VOTERS.n_columns))

@@ -25,7 +25,6 @@ FITS = {
     "logistic": (QuadBoostClassifier, {"loss": "logistic", "thresholds": 9}, "labels"),
     "poisson": (QuadBoostRegressor, {"loss": "poisson", "thresholds": 9}, "counts"),
     "trees": (QuadBoostClassifier, {"n_trees": 4, "random_state": 3}, "labels"),
-    "validation": (QuadBoostRegressor, {"validation_fraction": 0.3, "random_state": 1}, "far"),
     "search": (QuadBoostClassifierCV, {"thresholds": 9, "reg_lambda": 3}, "labels"),
     "search by a score": (QuadBoostClassifierCV, {"thresholds": 9, "reg_lambda": 3, "scoring": "roc_auc"}, "labels"),
 }
@@ -41,12 +40,33 @@ def test_parts_give_the_model_of_all_rows(kind, options, target, weight, room):
     assert_same_model(known, kind(**options).fit(in_parts(X, y, weight, room=room)))
 
 
-def test_rows_that_fit_elsewhere_stay_there():
+def test_validation_rows_are_those_of_a_fit_in_memory():
+    y, kept = Y["far"], np.arange(M) < 400
+    known = QuadBoostRegressor().fit(X[kept], y[kept], X_val=X[~kept], y_val=y[~kept])
+    found = QuadBoostRegressor().fit(in_parts(X[kept], y[kept]), X_val=X[~kept], y_val=y[~kept])
+    assert_same_model(known, found)
+    np.testing.assert_array_equal(found.history_["validation_risk"], known.history_["validation_risk"])
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        QuadBoostClassifier(validation_fraction=0.2),
+        QuadBoostClassifier(reg_lambda="theory"),
+        QuadBoostClassifierCV(thresholds_per_fold=True),
+    ],
+)
+def test_what_needs_all_values_in_memory_is_refused(model):
+    with pytest.raises(ValueError, match="with rows in parts"):
+        model.fit(in_parts(X, Y["labels"]))
+
+
+@pytest.mark.parametrize(("room", "is_elsewhere"), [(0, True), (1 << 30, False)])
+def test_rows_are_brought_here_only_where_there_is_room(room, is_elsewhere):
     model = QuadBoostClassifier()
-    source = in_parts(X, Y["labels"])
-    source.gather = pytest.fail  # nobody may bring them here
+    source = in_parts(X, Y["labels"], room=room)
     measured = problem_of_parts(source, True, model._reading, model._options())[1]
-    assert isinstance(measured, Parted)
+    assert isinstance(measured, Parted) == is_elsewhere
 
 
 REFUSED = {
