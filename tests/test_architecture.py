@@ -28,13 +28,13 @@ IMPORTS = {
     "boosting": "common _core moments",
     "model": "common kernels data voters",
     "fitting": "common kernels _core data voters moments boosting model",
+    "parts": "common kernels data voters moments fitting",
     "choosing": "common _core data voters moments boosting model fitting",
     "bounds": "common kernels data voters model",
-    "parts": "common kernels data voters",
-    "estimators": "common data moments boosting model fitting choosing",
+    "estimators": "common data voters moments boosting model fitting parts choosing",
     "export": "common data model estimators",
     "explain": "common kernels voters model export",
-    "commands": "common data model bounds estimators export explain",
+    "commands": "common data parts model bounds estimators export explain",
 }
 
 # Imports inside functions that go the other way: what few fits need, and what only tells of others.
@@ -51,13 +51,13 @@ OTHERS = {
     "commands.train commands.train_data",
     "scipy": "bounds.risk",
     "joblib": "bounds.complexity",
-    "h5py": "model.file",
+    "h5py": "model.checked_file",
     "tqdm": "common.progress",
     "matplotlib": "choosing.plots explain.plots",
     "pandas": "explain.terms",  # a frame, where asked for
     "shap": "explain.terms",
     "pyarrow": "commands.predict commands.recognise commands.report commands.tables commands.train_table "
-    "commands.write_table parts.files",
+    "commands.write_table parts.arrow parts.files",
     "onnx": "export.onnx export.pipelines",
     "onnxruntime": "export.onnx",
     "skl2onnx": "export.pipelines",

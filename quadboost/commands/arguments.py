@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -168,6 +169,13 @@ def _add_training_data(parser: _Parser) -> None:
         action="extend",
         default=[],
         help="take these columns of a text file as they are written, the target too: 01 and 1 are then different",
+    )
+    group.add_argument(
+        "--memory",
+        metavar="SIZE",
+        type=_size,
+        help="read the table in pieces if it would take more than this, such as 2GB; the model is the same "
+        "(default: half of what is free)",
     )
 
 
@@ -406,3 +414,10 @@ def _number_or(number: type, *words: str) -> Callable[[str], Any]:
             raise argparse.ArgumentTypeError(f"{text!r} is neither {what} nor {' nor '.join(words)}") from None
 
     return parse
+
+
+def _size(text: str) -> int:
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?([kKMGT]?)i?[bB]?", text)
+    if match is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no size, such as 500MB or 2GB")
+    return int(float(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " "))

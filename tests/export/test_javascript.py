@@ -136,7 +136,7 @@ def test_wrong_rows_are_refused(row, message, tmp_path):
 @needs_node
 def test_self_test_tells_a_changed_value(tmp_path):
     text = to_javascript(fitted("logit-2"))
-    place = text.index('"intercept": [') + len('"intercept": [')
+    place = text.index('"intercept":[') + len('"intercept":[')
     end = text.index("]", place)
     changed = float(np.nextafter(float(text[place:end]), np.inf))
     (tmp_path / "model.js").write_text(text[:place] + repr(changed) + text[end:])

@@ -28,6 +28,7 @@ from model_files import (
 )
 
 import quadboost
+from quadboost.model import checked_file, hdf5
 from quadboost.model import file as model_file
 from quadboost.model.file import ModelFileError, ModelRecord, read_model, write_model
 from quadboost.model.record import to_parts
@@ -283,7 +284,7 @@ def test_any_wrong_bit_is_found(golden: Path) -> None:
             wrong = bytearray(data)
             wrong[place] ^= 1 << bit
             with pytest.raises(ModelFileError):
-                model_file._unpack(bytes(wrong))
+                model_file._KIND.unpack(bytes(wrong))
 
 
 @pytest.mark.slow
@@ -297,7 +298,7 @@ def test_any_wrong_byte_of_the_structure_is_found_also_when_signed(golden: Path)
             wrong = bytearray(data)
             wrong[place] ^= change
             with pytest.raises(ModelFileError):
-                model_file._unpack(signed(bytes(wrong)))
+                model_file._KIND.unpack(signed(bytes(wrong)))
 
 
 # ---- hostile files, signed
@@ -423,7 +424,7 @@ def test_sizes_beyond_the_file_are_refused(sizes: tuple[int, ...], path: Path) -
 @pytest.mark.parametrize("n_errors", [0, 1, 2**61, 2**64 - 1])
 def test_no_output_is_refused_however_many_bins_have_none(n_errors: int, path: Path) -> None:
     sizes = (0, 0, 2, 0, n_errors, 0, 0, 0, 0)
-    structure = model_file.structure(model_file._layout(*sizes), 512, 32)
+    structure = hdf5.structure(model_file._layout(*sizes), 512, 32)
     head = GOLDEN_2.read_bytes()[:96] + struct.pack("<9Q", *sizes)
     refused(path, signed(head.ljust(512, b"\0") + structure + b"{}"), "there is no output")
 
@@ -435,11 +436,11 @@ def test_metadata_beyond_the_limit_is_refused(path: Path, monkeypatch: pytest.Mo
         signed(data[:96] + struct.pack("<QQQ", 6, 1, 2**26 + 1) + data[120:]),
         "67108865 bytes of metadata, at most",
     )
-    monkeypatch.setattr(model_file, "MAX_METADATA_BYTES", 1000)
+    monkeypatch.setattr(checked_file, "MAX_METADATA_BYTES", 1000)
     path.unlink()
     with pytest.raises(ModelFileError, match="bytes of metadata, at most 1000 are read"):
         write_model(path, replace(example(), info={"long": "x" * 1000}))
-    monkeypatch.setattr(model_file, "MAX_FILE_BYTES", 2000)
+    monkeypatch.setattr(checked_file, "MAX_FILE_BYTES", 2000)
     with pytest.raises(ModelFileError, match="bytes, at most 2000 are read"):
         write_model(path, example())
 

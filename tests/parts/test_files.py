@@ -146,8 +146,3 @@ def test_what_cannot_be_read_is_refused(wanted, message, tmp_path, monkeypatch):
     (tmp_path / "broken.parquet").write_bytes(b"PAR1 and no more")
     with pytest.raises(ValueError, match=message):
         Rows.of_files(**{"files": "t.parquet", **wanted})
-
-
-def test_dates_are_refused():
-    with pytest.raises(ValueError, match="Column 'day' holds dates or times of type date32"):
-        files.agreed_schema({"t": pa.schema([("day", pa.date32())])}, ["day"])
