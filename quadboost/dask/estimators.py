@@ -30,7 +30,7 @@ DOC = """`{0}` for Dask DataFrames and Arrays.
 
     A fit is the same, to the last bit, as that of `{0}` to all rows in memory, however they are divided. It makes
     passes over the partitions; each is a pure task a partition, so that a worker may die on the way. Rows stay on the
-    workers, as they are until they are coded and then as a byte or so a value.
+    workers while it lasts, and beside them their codes, a byte or so a value.
 
     Parameters
     ----------
