@@ -17,7 +17,6 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, StratifiedKFold
-from sklearn.utils import _safe_indexing
 
 from .._version import __version__
 from ..bounds.risk import Certificate, certify
@@ -329,9 +328,9 @@ def _held_out_figures(estimator: Any, examples: Examples, cv: Any) -> dict[str, 
         own = clone(estimator).set_params(verbose=0, callbacks=None)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the number of rounds was chosen
-            own_weight = None if weight is None else weight[train_rows]
-            own.fit(_safe_indexing(examples.X, train_rows), examples.y[train_rows], own_weight)
-        scores = own.ensemble_.scores_of(_safe_indexing(examples.X, held_out))
+            known = examples.take(train_rows)
+            own.fit(known.X, known.y, known.weight)
+        scores = own.ensemble_.scores_of(examples.take(held_out).X)
         values = _predicted(own.ensemble_, scores)
         found = np.zeros((len(examples.y), *values.shape[1:])) if found is None else found
         found[held_out] = values

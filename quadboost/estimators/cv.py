@@ -6,7 +6,7 @@ import inspect
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial, reduce
+from functools import reduce
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -185,7 +185,7 @@ class _Search(QuadBoost):
             number = np.arange(len(y)) if kept is None else np.where(kept, np.cumsum(kept) - 1, -1)
         else:  # rows of weight 0 are no rows: a splitter does not see them
             rows = np.arange(len(y)) if kept is None else np.flatnonzero(kept)
-            number, X, y = np.arange(len(rows)), X if len(rows) == len(y) else _safe_indexing(X, rows), y[rows]
+            number, X, y = np.arange(len(rows)), X if len(rows) == len(y) else _some_rows(X, rows), y[rows]
             groups = None if groups is None else groups[rows]
             all_splits = check_cv(cv, y, classifier=is_classifier(self)).split(X, y, groups)
         splits: list[Split] = []
@@ -264,13 +264,12 @@ class _Search(QuadBoost):
         scorer = self.scoring if callable(self.scoring) else get_scorer(self.scoring)
         weight = problem.given.all_weights() if _takes_weights(scorer) else None
         X = problem.given.X
-        rows_of = X.__getitem__ if isinstance(X, Binned) else partial(_safe_indexing, X)
 
         def score(fold: Fold, runs: Sequence[Boosted]) -> float:
             estimator = self._plain.from_ensemble(model(fold, runs), n_jobs=1)
             own = original[fold.rows]
             weighted = {} if weight is None else {"sample_weight": weight[own]}
-            return float(scorer(estimator, rows_of(own), y[own], **weighted))
+            return float(scorer(estimator, _some_rows(X, own), y[own], **weighted))
 
         return score
 
@@ -294,6 +293,13 @@ class _Search(QuadBoost):
         for name in vars(best).keys() - best.get_params(deep=False).keys():
             setattr(self, name, vars(best)[name])
         self.best_estimator_ = best
+
+
+def _some_rows(X: Any, rows: np.ndarray) -> Any:
+    """Those rows of a table. Some versions of scikit-learn that we support do not know tables of pyarrow."""
+    if isinstance(X, Binned):
+        return X[rows]
+    return X.take(rows) if hasattr(X, "column_names") else _safe_indexing(X, rows)
 
 
 def _penalties(given: Any) -> list[Any]:
