@@ -26,7 +26,16 @@ from quadboost import QuadBoostClassifier, QuadBoostClassifierCV
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = {page.stem: page for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]}
 FENCE = re.compile(r"^(<!-- [a-z ]+ -->\n)?```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-QUICK = ("constraints", "design", "model-file", "paper-data", "serving", "theory")  # the others take seconds
+NEEDED = {"exporting": ("onnx", "skl2onnx", "openpyxl"), "explaining": ("shap",)}  # packages
+QUICK = (
+    "constraints",
+    "design",
+    "estimators",
+    "model-file",
+    "paper-data",
+    "serving",
+    "theory",
+)  # the others take seconds
 
 
 class Block(NamedTuple):
@@ -77,7 +86,7 @@ def world(page: str) -> dict[str, Any]:
         names["model"] = QuadBoostClassifier(reg_lambda=0.01).fit(X[columns], y)
     names["model"].save("model.h5")
     names["digest"] = hashlib.sha256(Path("model.h5").read_bytes()).hexdigest()
-    if page in ("design", "constraints", "README", "serving"):
+    if page in ("design", "constraints", "estimators", "serving"):
         names |= numbers(page, X, y)
     return names
 
@@ -135,6 +144,8 @@ def test_every_code_block_runs(page, tmp_path, monkeypatch):
     if not found:
         assert not re.search(r"^ *```", PAGES[page].read_text(), re.MULTILINE)
         return
+    for package in NEEDED.get(page, ()):
+        pytest.importorskip(package)
     monkeypatch.chdir(tmp_path)
     pytest.importorskip("matplotlib").use("Agg")
     names = {} if page == "tutorial" else world(page)

@@ -35,6 +35,9 @@ from ..fitting.training import train
 from ..model.ensemble import Ensemble, ShapeFunction
 from ..model.explained import Explained
 from ..model.patterns import are_few, pattern_arrays
+from ..parts.fit import problem_of_parts
+from ..parts.source import Part, Source
+from ..voters.binned import Binned
 from .watching import Judge, Model, Watch, best_stage
 
 if TYPE_CHECKING:
@@ -111,7 +114,7 @@ class QuadBoost(Explained, BaseEstimator):
     def _check_fitted(self, X: Any) -> None:
         """Refuse to predict before a fit; warn where X has no names and training had, as scikit-learn does."""
         check_is_fitted(self)
-        if self.ensemble_.feature_names is not None and not has_names(X):
+        if self.ensemble_.feature_names is not None and not (has_names(X) or isinstance(X, Binned)):
             warnings.warn(
                 f"X does not have valid feature names, but {type(self).__name__} was fitted with feature names",
                 UserWarning,
@@ -206,6 +209,21 @@ class QuadBoost(Explained, BaseEstimator):
         own = (self.categorical_features, self.min_category_count, type(self).__name__)
         return Reading(*own, self.monotonic_cst, self.interaction_cst)
 
+    def _of_parts(
+        self, source: Source[Part], options: Options, needs_rows: bool, **more: Any
+    ) -> tuple[Problem, Measured | None]:
+        """The problem of rows in parts, and their moments unless a fit needs the rows themselves."""
+        given = self.get_params(deep=False)
+        for name, is_refused, remedy in (
+            ("reg_lambda", options.reg_lambda == "theory", "use 'auto' or a number"),
+            ("validation_fraction", given.get("validation_fraction") is not None, "give X_val and y_val to fit"),
+            ("thresholds_per_fold", given.get("thresholds_per_fold", False), "set it to False"),
+        ):
+            if is_refused:
+                raise ValueError(f"{name}={given[name]!r} needs all values in memory; with rows in parts {remedy}")
+        needs_rows |= options.loss != "squared" or bool(options.growth.n_trees) or given.get("warm_start", False)
+        return problem_of_parts(source, is_classifier(self), self._reading, options, needs_rows=needs_rows, **more)
+
     def _fit(
         self, problem: Problem, validation: Rows | None, options: Options, start: float,
         measured: Measured | None = None, eval_metric: Any = None,
@@ -257,7 +275,7 @@ class QuadBoost(Explained, BaseEstimator):
         self._link = (0.0, 1.0) if calibration is None else calibration
         self._warm = None
         if self.warm_start:
-            shape, parameters = problem.rows.y.shape, self._lasting_parameters()
+            shape, parameters = (problem.rows.n_rows, problem.rows.n_outputs), self._lasting_parameters()
             self._warm = _Warm(trained.voters.fingerprint, shape, parameters, split, trained.warm)
         self._target_scale = problem.target_scale
         self._tell(trained, problem.one_output)
@@ -330,7 +348,7 @@ class QuadBoost(Explained, BaseEstimator):
                 f"warm_start goes on from a fit to {_columns(before)}, but X now has {_columns(columns)}; "
                 "give the same data, or set warm_start=False"
             )
-        shape = problem.rows.y.shape
+        shape = (problem.rows.n_rows, problem.rows.n_outputs)
         if warm.shape != shape:
             raise ValueError(
                 f"warm_start goes on from a fit to targets of shape {warm.shape}, but y now has {shape}; "

@@ -128,8 +128,9 @@ class Problem:
             raise ValueError(
                 f"the labels hold only one class, {classes.tolist()[0]!r}; a classifier needs at least two classes"
             )
-        of_class = class_weights(class_weight, classes, position, given.weight)
-        targets = one_vs_rest(position, classes)
+        mass = np.bincount(position, weights=given.weight, minlength=len(classes))
+        of_class = class_weights(class_weight, classes, mass)
+        targets = one_vs_rest(position, len(classes))
         schema, matrix = _read(given, reading)
         rows = Rows(matrix, targets, times(given.weight, of_class, position), given.weight)
         signs = signs_of(reading.monotonic_cst, schema, targets.shape[1])
@@ -154,15 +155,14 @@ class Problem:
         if self.classes is None:
             given = examples_of(X, real_targets(y, f"y{suffix}"), sample_weight, suffix)
             targets, weight = given.y.reshape(len(given.y), -1), given.weight
-            if targets.shape[1] != self.rows.y.shape[1]:
-                raise ValueError(
-                    f"y{suffix} has {targets.shape[1]} outputs and y has {self.rows.y.shape[1]}; give as many"
-                )
+            n_outputs = self.rows.n_outputs
+            if targets.shape[1] != n_outputs:
+                raise ValueError(f"y{suffix} has {targets.shape[1]} outputs and y has {n_outputs}; give as many")
             targets = targets / self.target_scale
         else:
             given = examples_of(X, labels_of(y, f"y{suffix}"), sample_weight, suffix)
             position = positions_of(given.y, self.classes)
-            targets, weight = one_vs_rest(position, self.classes), times(given.weight, self.class_weight, position)
+            targets, weight = one_vs_rest(position, len(self.classes)), times(given.weight, self.class_weight, position)
         matrix = to_matrix(given.X, self.schema, owner=reading.owner)
         return Rows(given.part(matrix), targets, weight, given.weight)
 

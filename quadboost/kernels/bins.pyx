@@ -174,7 +174,7 @@ cdef int64_t _furthest_end(const mass_t* column, int64_t begin, int64_t most) no
     end = _border_until(column, begin + most)
     if a < column.n_alone:
         end = min(end, column.alone_begin[a])
-    return max(end, _border_from(column, begin + 1))
+    return end if end > begin else _border_from(column, begin + 1)
 
 
 cdef int64_t _furthest_begin(const mass_t* column, int64_t end, int64_t most) noexcept nogil:
@@ -186,7 +186,7 @@ cdef int64_t _furthest_begin(const mass_t* column, int64_t end, int64_t most) no
     begin = _border_from(column, end - most)
     if a >= 0:
         begin = max(begin, column.alone_end[a])
-    return min(begin, _border_until(column, end - 1))
+    return begin if begin < end else _border_until(column, end - 1)
 
 
 cdef bint _fits(const mass_t* column, Py_ssize_t n_bins, int64_t most) noexcept nogil:
@@ -255,7 +255,8 @@ def quantile_ends(
                 previous = _border_until(&column, used - 1)
                 if previous > begin and fair - previous <= used - fair:
                     used = previous
-                end = min(end, max(used, latest[n_bins - b - 1], _border_from(&column, begin + 1)))
+                used = max(used, latest[n_bins - b - 1])
+                end = min(end, used if used > begin else _border_from(&column, begin + 1))
                 mass -= end - begin
                 shared -= 1
             out[b] = end

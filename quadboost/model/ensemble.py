@@ -18,6 +18,7 @@ from ..common.read_only import ReadOnly
 from ..common.threads import resolve_threads
 from ..data.schema import TEXT, FrameSchema, is_order, kind_of, to_matrix
 from ..kernels.bins import StepFunctions
+from ..voters.binned import Binned
 from ..voters.bins import bin_index, starts
 from ..voters.checking import bins_of_shapes, check_bins, check_patterns, check_trees, check_voters
 from ..voters.trees import Trees
@@ -314,7 +315,7 @@ class Ensemble(Explained):
 
     def matrix_of(self, X: Any, owner: str = "this model") -> np.ndarray:
         """A table as the real matrix that `score_matrix` takes: categories are level numbers, NaN is missing."""
-        return to_matrix(X, self.schema, owner=owner)
+        return X.values() if isinstance(X, Binned) else to_matrix(X, self.schema, owner=owner)
 
     def score_matrix(self, X: np.ndarray, *, n_jobs: int | None = None) -> np.ndarray:
         """Scores of what `matrix_of` made."""

@@ -110,12 +110,13 @@ def test_a_search_shows_its_runs(capfd):
 
 
 def test_a_search_for_a_log_writes_lines_now_and_then(capfd, monkeypatch):
+    monkeypatch.setattr("quadboost.common.progress.SECONDS_BETWEEN_LINES", 1e9)
     fitted(QuadBoostClassifierCV, verbose=2)
-    assert capfd.readouterr() == ("", ""), "it takes less than five seconds"
+    assert capfd.readouterr() == ("", "")
     monkeypatch.setattr("quadboost.common.progress.SECONDS_BETWEEN_LINES", 0.0)
     model = fitted(QuadBoostClassifierCV, verbose=2)
     n_runs = 5 * len({*model.cv_results_["param_reg_lambda"]})
-    assert capfd.readouterr().err.splitlines()[-1] == f"run {n_runs} of {n_runs}"
+    assert capfd.readouterr().err.splitlines()[-1].startswith(f"run {n_runs} of {n_runs}")
 
 
 def test_an_error_of_the_scorer_is_told(monkeypatch):

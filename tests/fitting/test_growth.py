@@ -284,3 +284,8 @@ def test_progress_is_told_for_every_tree():
     told = []
     grown(tell=lambda: told.append(1))
     assert len(told) == 6
+
+
+def test_more_trees_than_could_be_kept_are_refused():
+    with pytest.raises(ValueError, match=r"n_trees=10+ is more than can be kept; give at most 100000"):
+        Growth(n_trees=10**400)
