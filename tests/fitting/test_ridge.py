@@ -46,7 +46,7 @@ def _voter(number):
 def solved(weight=None, fit_intercept=True, *, codes=CODES, y=Y, ridge=RIDGE, tol=1e-13, n_threads=1, **given):
     moments = column_moments(VOTERS, codes, y, weight)
     rows = Products(VOTERS, codes, weight, moments.sums, fit_intercept, n_threads)
-    strength = np.full((y.shape[1], VOTERS.n_voters), ridge)
+    strength = np.full(VOTERS.n_voters, ridge)
     first = moments.target_risk(fit_intercept)
     return solve_ridge(rows, y, strength, first, tol, given.pop("max_iterations", 2_000), **given)
 
