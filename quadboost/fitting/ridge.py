@@ -71,7 +71,9 @@ class Products:
         """
         sums = self.sums.with_targets(self.codes, values, self.weight, self.n_threads)
         means = sums.target_sum / sums.total_weight
-        edges = sums.product_sum / sums.total_weight - np.outer(self.mean, means if self.fit_intercept else -sums.origin)
+        edges = sums.product_sum / sums.total_weight - np.outer(
+            self.mean, means if self.fit_intercept else -sums.origin
+        )
         return np.ascontiguousarray(edges.T), sums.origin + means
 
     def gram_times(self, weight: np.ndarray) -> np.ndarray:
@@ -100,7 +102,8 @@ class Products:
 
     def _sample(self, n_rows: int) -> Products:
         copies = self._count if len(self._count) else np.ones(len(self.codes), dtype=np.int64)
-        kept = at_most(row_keys(self.codes[:, : self.voters.n_features]), copies, n_rows)
+        told_apart = self._factor[:, None] if len(self._factor) else None  # equal rows of other weight are others
+        kept = at_most(row_keys(self.codes[:, : self.voters.n_features], told_apart), copies, n_rows)
         rows = np.flatnonzero(kept)
         weight = self.weight[rows] / copies[rows] * kept[rows] if self.weight is not None else kept[rows].astype(float)
         codes, nothing = np.ascontiguousarray(self.codes[rows]), np.zeros((len(rows), 1))

@@ -249,7 +249,7 @@ class Voters:
         return self.scores_of_bins(codes, self.bin_values(delta[None], voter), columns)[:, 0]
 
     def bin_values(self, weight: np.ndarray, voter: np.ndarray | None = None) -> np.ndarray:
-        """What weighted voters add up to in every bin of all columns, shape (bins + 1, n_outputs); the last is of no use.
+        """What weighted voters add up to in every bin of all columns, shape (bins + 1, n_outputs): one too many.
 
         As `values`, but for rounding, and quicker: the steps of all columns are one running sum. `weight` is of shape
         (n_outputs, K), or has the weights of some voters only.
