@@ -105,7 +105,7 @@ SHARED_PARAMETERS = """penalty : {"auto", "l1", "l2", "linf", None}
     warm_start : bool
         Go on from the last fit, which must have been on the same data.
     max_seconds : float, optional
-        Stop the rounds after this time.
+        Stop the rounds after this time; trees are grown in half of it.
     callbacks : list of callables, optional
         Called as callback(round, risk, validation_risk) every `callback_every` rounds; a true answer stops them.
         With several outputs they are called for each.
@@ -323,7 +323,8 @@ class QuadBoost(Explained, BaseEstimator):
             rows, validation = rows.take(~split), rows.take(split)
         if validation is not None:
             options = replace(options, cache_bytes=max(1, options.cache_bytes // 2))
-        measured = Measured.of(problem, rows, options) if measured is None else measured
+        if measured is None:
+            measured, options = self._measure(problem, rows, options)
         held_out = None
         if validation is not None:
             held_out = Measured.of(problem, validation, options, measured.voters)
@@ -375,6 +376,15 @@ class QuadBoost(Explained, BaseEstimator):
         self._target_scale = problem.target_scale
         self._tell(trained, problem.one_output)
         return trained
+
+    def _measure(self, problem: Problem, rows: Rows, options: Options) -> tuple[Measured, Options]:
+        """Sum the rows, and grow trees if there are to be any; the time that takes is gone for what follows."""
+        start, n_trees = time.monotonic(), options.growth.n_trees
+        if not n_trees:
+            return Measured.of(problem, rows, options), options
+        with steps_of(self.verbose, n_trees, "tree") as tell:
+            measured = Measured.of(problem, rows, options, tell=tell)
+        return measured, replace(options, schedule=options.schedule.share(time.monotonic() - start, 1))
 
     def _train(
         self, problem: Problem, measured: Measured, held_out: Measured | None, options: Options, warm: _Warm | None,

@@ -8,6 +8,7 @@ weight is the same as repeating the row.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -27,7 +28,7 @@ from ..voters.trees import MOST_LEAVES, Trees
 SHRINKAGE = 0.1
 DIRECTIONS = 3  # combinations of outputs that a tree is grown to
 FEW_DIFFERENT = 32  # rows: fewer are divided, each of them, into halves
-LEAST_EXAMPLES = (3, 10)  # of a leaf, at least and at most: a hundredth of all
+LEAST_EXAMPLES = (3, 20)  # of a leaf, at least and at most: a hundredth of all
 
 
 @dataclass(frozen=True)
@@ -76,12 +77,14 @@ class Grown:
 def grow_trees(
     voters: Voters, codes: np.ndarray, y: np.ndarray, weight: np.ndarray | None, loss: Loss, growth: Growth,
     fit_intercept: bool = True, tell: Callable[[], None] = lambda: None, *, repeats: np.ndarray | None = None,
+    max_seconds: float | None = None,
 ) -> Grown:  # fmt: skip
     """Grow trees on rows coded by the features of `voters`, with targets of shape (m, n_outputs).
 
     `repeats` is the part of the weight that says how many examples a row stands for; where it is not whole numbers,
-    each stands for one.
+    each stands for one. After `max_seconds` there are no more trees than have been grown by then, and one.
     """
+    start = time.monotonic()
     copies, told_apart = np.ones(len(y), dtype=np.int64), y
     if repeats is not None and Extent.of(len(y), repeats).is_whole:
         copies = repeats.astype(np.int64)
@@ -106,6 +109,8 @@ def grow_trees(
             explained += rows.fall(before, pull, rows.copies - in_bag)
             grown.add(part, step)
         tell()
+        if max_seconds is not None and time.monotonic() - start > max_seconds:
+            break
     r2 = explained / first if first > 0 else 0.0
     return Grown(grown.trees(), np.concatenate(grown.step), constant, r2)
 

@@ -95,7 +95,7 @@ class Products:
     @cached_property
     def sketch(self) -> Sketch | None:
         """Of a sample of the rows; few rows are passed over more quickly than looked through."""
-        n_directions = max((n for least, n in SKETCHES if len(self.codes) >= least), default=0)
+        n_directions = directions_for(len(self.codes))
         if not n_directions or self.voters.n_voters < 2 * n_directions:
             return None
         return Sketch(self._sample(SKETCH_ROWS * n_directions).gram_times, self.voters.n_voters, n_directions)
@@ -152,6 +152,11 @@ def solve_ridge(
         if watch(len(history), history[-1], at.best):
             break
     return rows.solved(at.best, y, ridge, first_risk, tol, history)
+
+
+def directions_for(n_rows: int) -> int:
+    """How many directions a sketch of so many rows has; 0 if it would not pay."""
+    return max((n for least, n in SKETCHES if n_rows >= least), default=0)
 
 
 class _Steps:

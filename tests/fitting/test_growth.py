@@ -283,3 +283,8 @@ def test_progress_is_told_for_every_tree():
     told = []
     grown(tell=lambda: told.append(1))
     assert len(told) == 6
+
+
+def test_there_are_no_more_trees_when_the_time_is_over():
+    assert grown(max_seconds=0.0).trees.n_trees == 1
+    assert_same(grown(max_seconds=3600.0), grown())
