@@ -95,7 +95,8 @@ class Products:
     @cached_property
     def sketch(self) -> Sketch | None:
         """Of a sample of the rows; few rows are passed over more quickly than looked through."""
-        n_directions = directions_for(len(self.codes))
+        extent = self.sums.scales.extent  # a weight is a repetition: both have as many examples
+        n_directions = directions_for(int(extent.total) if extent.are_repeats else len(self.codes))
         if not n_directions or self.voters.n_voters < 2 * n_directions:
             return None
         return Sketch(self._sample(SKETCH_ROWS * n_directions).gram_times, self.voters.n_voters, n_directions)

@@ -57,7 +57,7 @@ def solved(weight=None, fit_intercept=True, *, codes=CODES, y=Y, strength=RIDGE,
 def sketches(request, monkeypatch):
     """Of small tables too, where a test asks for that: their rows in a sample, and in full."""
     if "with_sketch" in request.fixturenames and request.getfixturevalue("with_sketch"):
-        monkeypatch.setattr(ridge, "SKETCHES", ((1, 8),))
+        monkeypatch.setattr(ridge, "SKETCHES", ((M + 1 if "repetition" in request.node.name else 1, 8),))
 
 
 def objective(H, weight, found, output):
