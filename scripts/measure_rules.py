@@ -15,7 +15,6 @@ over the splits counts: what else runs on the machine can only add to them. Need
 from __future__ import annotations
 
 import argparse
-import json
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -25,6 +24,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from accuracy.tables import given_tables
 from lightgbm import LGBMClassifier
 from sklearn.model_selection import StratifiedShuffleSplit
 
@@ -60,8 +60,9 @@ def main() -> None:
     names = arguments.models.split(",")
     warnings.simplefilter("ignore")
     records = []
-    given = additive(arguments.seed) if arguments.additive else tables(arguments.data, arguments.tables)
-    for table, X, y in given:
+    wanted = arguments.tables and arguments.tables.split(",")
+    made = additive(arguments.seed) if arguments.additive else None
+    for table, X, y in made or ((own.name, own.X, own.y) for own in given_tables(arguments.data, wanted)):
         splitter = StratifiedShuffleSplit(arguments.splits, test_size=0.3, random_state=arguments.seed)
         if arguments.path:
             follow(table, X, y, splitter)
@@ -145,21 +146,6 @@ def large(m: int, seed: int) -> None:
     for name, make in models.items():
         own = measure(make(), frame, y, train, test)
         print(f"| {name} | {own['error']:.4f} | {own['log-loss']:.4f} | {own['CPU s']:.1f} |", flush=True)
-
-
-def tables(directories: list[Path], wanted: str | None) -> Iterator[tuple[str, pd.DataFrame, np.ndarray]]:
-    for directory in directories:
-        manifest = json.loads((directory / "manifest.json").read_text())
-        for path in sorted(directory.glob("*.csv.gz")):
-            name = path.name.removesuffix(".csv.gz")
-            if wanted is not None and name not in wanted.split(","):
-                continue
-            frame = pd.read_csv(path, dtype={"label": str})
-            positive = manifest.get(name, {}).get("positive")
-            y = frame.pop("label")
-            y = y.to_numpy() if positive is None else y.isin(positive).to_numpy()
-            text = [column for column in frame if not pd.api.types.is_numeric_dtype(frame[column])]
-            yield name, frame.astype(dict.fromkeys(text, "category")), y
 
 
 def measure(model: Any, X: pd.DataFrame, y: np.ndarray, train: np.ndarray, test: np.ndarray) -> dict[str, float]:

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from .tables import Coded, Table, Value, as_coded, as_numbers, decode, is_category, listed, open_table
+from .records import RecordReader, records_table
+from .tables import Coded, Table, Value, as_coded, as_numbers, decode, is_category, is_records, listed, open_table
 
 TEXT, MIXED = "text", "text and numbers"
 MANY_UNSEEN = 10  # rows of unseen values, from which on it is hardly by chance
@@ -42,6 +43,11 @@ class FrameSchema:
     def level_of(self) -> dict[int, dict[Value, int]]:
         """Feature index -> value -> index of its level."""
         return {feature: _level_of(levels) for feature, levels in self.categories.items()}
+
+    @cached_property
+    def record_reader(self) -> RecordReader | None:
+        """Of records; None where features have no names."""
+        return None if self.feature_names is None else RecordReader(self.feature_names, self.level_of)
 
 
 def _level_of(levels: list[list[Value]]) -> dict[Value, int]:
@@ -81,7 +87,7 @@ def read_table(
     """
     table = open_table(X)
     auto = isinstance(categorical_features, str) and categorical_features == "auto"
-    declared = set() if auto else _declared(categorical_features, table)
+    declared = set() if auto else declared_categories(categorical_features, table)
     if table.numbers is not None and not declared:
         return FrameSchema(table.shape[1], table.names, {}), _real(table.numbers())
     weight = None if sample_weight is None else np.asarray(sample_weight)
@@ -91,7 +97,7 @@ def read_table(
         column = table.read(j, label)
         if j in declared or (auto and table.typed and is_category(column)):
             coded = as_coded(column, label)
-            categories[j] = _levels(coded, weight, min_category_count, label)
+            categories[j] = levels_of(level_sizes(coded, weight), min_category_count, label)
             matrix[:, j] = _numbered(coded, _level_of(categories[j]))
         else:
             matrix[:, j] = as_numbers(column, label, table.text_remedy(j))
@@ -103,8 +109,9 @@ def to_matrix(X: Any, schema: FrameSchema, *, allow_extra: bool = False, owner: 
 
     Parameters
     ----------
-    X : array, list of rows, pandas or polars DataFrame, or pyarrow Table
-        Columns are matched by name, in any order, if both X and the schema have names, else by position.
+    X : array, list of rows, pandas or polars DataFrame, pyarrow Table, or records (dicts from names to values)
+        Columns are matched by name, in any order, if both X and the schema have names, else by position. What a record
+        lacks is missing there.
     schema : FrameSchema
     allow_extra : bool
         Ignore named columns that the schema does not have, instead of refusing them.
@@ -118,8 +125,17 @@ def to_matrix(X: Any, schema: FrameSchema, *, allow_extra: bool = False, owner: 
         A float array without categories is returned as it is, not copied; a view of a DataFrame may be
         read-only.
     """
-    table = open_table(X)
-    source = _match_columns(table, schema, allow_extra, owner)
+    if not is_records(X):
+        table = open_table(X)
+        source = _match_columns(table, schema, allow_extra, owner)
+    else:
+        records = X if type(X) in (list, tuple) else [X]
+        reader = schema.record_reader
+        matrix = None if reader is None else reader.matrix(records)
+        if matrix is not None:
+            return matrix
+        table = records_table(records, schema.feature_names, allow_extra, owner)
+        source = list(range(schema.n_features))
     if table.numbers is not None and not schema.categories:
         matrix = table.numbers()
         if source != list(range(table.shape[1])):
@@ -173,30 +189,35 @@ def kind_of(values: Iterable[Value]) -> str:
     return "true and false" if types == {bool} else "numbers"
 
 
-def _levels(column: Coded, weight: np.ndarray | None, min_count: float, label: str) -> list[list[Value]]:
+def level_sizes(column: Coded, weight: np.ndarray | None) -> dict[Value, tuple[int, float]]:
+    """The rows and the weight of every value of a column; values that are seen only with a weight of 0 are none."""
     seen = column.codes >= 0
     if weight is not None:
         seen &= weight > 0
-    codes = column.codes[seen]
-    size = np.bincount(codes, minlength=len(column.values))
-    if weight is not None:
-        # Rows too, not their weight alone: weights that sum to 1 would make every level rare.
-        size = np.maximum(size, np.bincount(codes, weight[seen], minlength=len(column.values)))
-    size_of = {value: n for value, n in zip(column.values, size.tolist(), strict=True) if n > 0}
+    codes, n = column.codes[seen], len(column.values)
+    count = np.bincount(codes, minlength=n)
+    mass = count if weight is None else np.bincount(codes, weight[seen], minlength=n)
+    each = zip(column.values, count.tolist(), mass.tolist(), strict=True)
+    return {value: (rows, float(own)) for value, rows, own in each if rows}
+
+
+def levels_of(sizes: Mapping[Value, tuple[int, float]], min_count: float, label: str) -> list[list[Value]]:
+    """The levels of a category, by the sizes of its values."""
     for infinity in (math.inf, -math.inf):
-        if infinity in size_of:
+        if infinity in sizes:
             raise ValueError(f"{label} is a category, and {infinity} cannot be a level of one")
-    for value in size_of:
+    for value in sizes:
         if type(value) is int and value not in INTEGERS:
             raise ValueError(f"{label} is a category, and {value!r:.60} is an integer beyond 64 bits; make it text")
-    levels = sorted(size_of, key=lambda value: (isinstance(value, str), value))
-    rare = [value for value in levels if size_of[value] < min_count]
+    levels = sorted(sizes, key=lambda value: (isinstance(value, str), value))
+    # Rows too, not their weight alone: weights that sum to 1 would make every level rare.
+    rare = [value for value in levels if max(sizes[value]) < min_count]
     if len(rare) < 2:
         return [[value] for value in levels]
-    return [*([value] for value in levels if size_of[value] >= min_count), rare]
+    return [*([value] for value in levels if max(sizes[value]) >= min_count), rare]
 
 
-def _declared(categorical_features: Any, table: Table) -> set[int]:
+def declared_categories(categorical_features: Any, table: Table) -> set[int]:
     """Return the indices of the columns that the user calls categories."""
     if categorical_features is None:
         return set()

@@ -466,6 +466,13 @@ cdef class ColumnMaker(Maker):
             else:
                 _copy_transposed(<const double*> known + first_f, n_f, n_g, n, <double*> out + first_g)
 
+    def add_up_to(self, cnp.ndarray table, Py_ssize_t bin, cnp.ndarray column):
+        """Add the products of every voter with one that is 1 in the bins up to this one, from the table of a column."""
+        cdef rows_t rows
+        rows.table = cnp.PyArray_DATA(table)
+        with nogil:
+            self._add_table(rows, bin, 1, cnp.PyArray_DATA(column))
+
     cdef int _threads_for(self, Py_ssize_t n_counts) noexcept nogil:
         return self._n_threads if n_counts >= self._counts_for_threads else 1
 

@@ -204,13 +204,9 @@ class ColumnGram:
             return
         if len(self._kept) >= self._most_kept:
             self.maker.drop_rows(self._kept.popitem(last=False)[0])
-        m, n_bins = len(self.codes), int(self.voters.n_cuts[number]) + 2
-        n_threads = threads.threads_for(m, self.n_threads)
-        order, start = np.empty(m, dtype=np.int32), np.zeros(n_bins + 1, dtype=np.int64)
-        count, own = np.empty((n_threads, n_bins), dtype=np.int64), np.empty(m, dtype=self.codes.dtype)
-        sort_rows(self.codes, number, count, own, start[1:], order, n_threads)
+        order, start = sorted_rows(self.codes, number, int(self.voters.n_cuts[number]) + 2, self.n_threads)
         present = self.voter_sum
-        if start[-2] < m:
+        if start[-2] < len(self.codes):
             present = self.voter_sum.copy()
             self.maker.add(order[start[-2] :], -1, present)
         table = self._tabulate(number, order, start[1:]) if self._tabulates else None
@@ -227,6 +223,16 @@ class ColumnGram:
         for g, of_g in known.items():
             self.maker.copy_transposed(of_g, start[number], start[g], table)
         return table
+
+
+def sorted_rows(codes: np.ndarray, column: int, n_bins: int, n_threads: int) -> tuple[np.ndarray, np.ndarray]:
+    """The numbers of the rows by the bins of a column, and where each bin begins, and the last one ends."""
+    m = len(codes)
+    n_threads = threads.threads_for(m, n_threads)
+    order, start = np.empty(m, dtype=np.int32), np.zeros(n_bins + 1, dtype=np.int64)
+    count, own = np.empty((n_threads, n_bins), dtype=np.int64), np.empty(m, dtype=codes.dtype)
+    sort_rows(codes, column, count, own, start[1:], order, n_threads)
+    return order, start
 
 
 class MatrixGram:

@@ -64,6 +64,7 @@ FITS = [
 ]
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
     "parameters", [*FITS, *(pytest.param({"loss": loss, "tol": 1e-2}, id=loss) for loss in ("huber", "quantile"))]
@@ -78,6 +79,7 @@ def test_regressions_are_monotone_exactly(parameters, tmp_path):
     assert RISES in shapes_of(model.ensemble_)
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("parameters", [*FITS, pytest.param({"loss": "logistic"}, id="logistic")])
 def test_classifiers_are_monotone_exactly(parameters, tmp_path):
@@ -87,6 +89,7 @@ def test_classifiers_are_monotone_exactly(parameters, tmp_path):
     assert RISES in shapes_of(model.ensemble_)
 
 
+@pytest.mark.slow
 def test_counts_and_scaled_targets_are_monotone_exactly(tmp_path):
     X, y = table()
     counts = np.random.default_rng(0).poisson(np.exp(y / 2))
@@ -114,6 +117,7 @@ def test_several_scores_may_have_signs_of_their_own():
     assert (np.diff(shapes[FALLS].values[:, 0]) > 0).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parameters", [{}, {"loss": "logistic"}, {"mode": "forward"}], ids=str)
 def test_searches_are_monotone_exactly(parameters, tmp_path):
     X, y = table()
@@ -213,6 +217,7 @@ def test_a_warm_start_goes_on_within_the_same_constraints():
 RULES = {"n_trees": 10, "max_leaves": 10}
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(
     "parameters",
     [{"penalty": "l1"}, {"penalty": "l2"}, {"penalty": "linf", "max_rounds": 500}, {"loss": "huber", "tol": 1e-2},
@@ -252,6 +257,7 @@ def test_trees_as_grown_cannot_be_constrained():
         QuadBoostRegressor(**RULES, mode="forward", monotonic_cst=SIGNS).fit(X, y)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("cst", ["pairwise", "no_interactions", [[0, 1], [2]], [[0, 2, 3], [1, 2]]], ids=str)
 @pytest.mark.parametrize("estimator", [QuadBoostRegressor, QuadBoostRegressorCV])
 def test_only_features_meet_that_may(estimator, cst):

@@ -59,6 +59,7 @@ def leaf_of(trees, tree, rows=X):
 # --- the same bits -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thinned(18)
 @each_loss
 @pytest.mark.parametrize("weight", [None, REPEATS.astype(float), RNG.random(M) + 0.1], ids=["plain", "whole", "real"])
 @pytest.mark.parametrize("growth_rows", [40_000, 150])
@@ -288,3 +289,8 @@ def test_progress_is_told_for_every_tree():
 def test_there_are_no_more_trees_when_the_time_is_over():
     assert grown(max_seconds=0.0).trees.n_trees == 1
     assert_same(grown(max_seconds=3600.0), grown())
+
+
+def test_more_trees_than_could_be_kept_are_refused():
+    with pytest.raises(ValueError, match=r"n_trees=10+ is more than can be kept; give at most 100000"):
+        Growth(n_trees=10**400)

@@ -46,6 +46,7 @@ def test_parts_add_up_to_the_whole_exactly(target, weight, seed):
     assert_same_bits(copy.deepcopy(parts[2] + parts[0] + (parts[3] + parts[1])), whole)
 
 
+@pytest.mark.thinned(10)
 @each_weight
 @each_target
 def test_the_whole_minus_a_part_is_the_rest_exactly(target, weight):
@@ -60,6 +61,7 @@ def test_the_whole_minus_a_part_is_the_rest_exactly(target, weight):
     assert_same_bits(whole - c + c - empty, whole)
 
 
+@pytest.mark.thinned(9)
 @each_weight
 @each_target
 def test_a_fit_on_the_sum_of_parts_is_the_fit_on_the_whole_bit_for_bit(target, weight):
