@@ -35,6 +35,7 @@ from .train_data import CLASSIFICATION, REGRESSION, Examples, choose_task, shipp
 FOLDS = 5  # of the cross-validation that chooses a strength where none is given
 ESTIMATORS: dict[str, Any] = {CLASSIFICATION: QuadBoostClassifier, REGRESSION: QuadBoostRegressor}
 FIGURES = {"error": "error", "log_loss": "log-loss", "r2": "r2"}  # of a model, as a user reads them
+SHARE_OF_COLUMNS = 0.25  # of --memory, for Gram columns
 LEAST_PROBABILITY = 1e-15  # of a clipped line: the log of zero is no figure
 # Parameters of the estimators that a command does not offer, or sets itself.
 LEFT_OUT = {"callbacks", "callback_every", "verbose", "validation_fraction", "warm_start"}
@@ -287,6 +288,8 @@ def _fit(
         unknown = np.setdiff1d(validation.y, examples.y)
         if len(unknown):
             raise ValueError(f"the validation rows have the label {unknown[0].item()!r}, which no training row has")
+    if examples.n_streamed:  # the model is the same for any of these
+        options = {"cache_bytes": max(1, int(SHARE_OF_COLUMNS * examples.X.memory)), **options}
     on_terminal, quiet = sys.stderr.isatty(), arguments.quiet
     options |= {"categorical_features": examples.categorical, "verbose": int(on_terminal and not quiet)}
     if n_folds:

@@ -15,7 +15,7 @@ from ..fitting.measured import Measured, Options
 from ..fitting.problem import Problem
 from ..moments.moments import DEFAULT_CACHE_BYTES
 from ..parts.fit import closed
-from ..parts.source import is_source
+from ..parts.rows import as_source
 from .base import QuadBoost
 from .docstrings import SHARED_ATTRIBUTES, SHARED_PARAMETERS, TREE_PARAMETERS
 
@@ -68,10 +68,12 @@ class QuadBoostClassifier(ClassifierMixin, QuadBoost):
         Parameters
         ----------
         X : array, list of rows, pandas or polars frame, pyarrow table or sparse matrix, of shape (m, d)
-            Missing values are NaN, None or NA. Or a source of rows in parts, which has their targets and weights too.
+            Missing values are NaN, None or NA. For tables that do not fit into memory:
+            `quadboost.Rows`, which have targets and weights too, or a pyarrow dataset; the model is the same.
         y : array of shape (m,)
-            Labels.
+            Labels. Of a dataset: the name of their column.
         sample_weight : array of shape (m,), optional
+            Of a dataset: the name of their column.
         X_val, y_val, sample_weight_val : optional
             Rows on which to choose the number of rounds, or of passes.
         eval_metric : {"error", "log_loss", "roc_auc"} or callable(y, predictions), optional
@@ -91,8 +93,9 @@ class QuadBoostClassifier(ClassifierMixin, QuadBoost):
     def _problem(
         self, X: Any, y: Any, sample_weight: Any, options: Options, needs_rows: bool = False
     ) -> tuple[Problem, Measured | None]:
-        if is_source(X):
-            return self._of_parts(X, options, needs_rows, class_weight=self.class_weight)
+        source = as_source(X, y, sample_weight, self.verbose)
+        if source is not None:
+            return self._of_parts(source, options, needs_rows, class_weight=self.class_weight)
         return Problem.of_labels(X, y, sample_weight, self._reading, self.class_weight), None
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -172,9 +175,12 @@ class QuadBoostRegressor(RegressorMixin, QuadBoost):
         Parameters
         ----------
         X : array, list of rows, pandas or polars frame, pyarrow table or sparse matrix, of shape (m, d)
-            Missing values are NaN, None or NA. Or a source of rows in parts, which has their targets and weights too.
+            Missing values are NaN, None or NA. For tables that do not fit into memory:
+            `quadboost.Rows`, which have targets and weights too, or a pyarrow dataset; the model is the same.
         y : array of shape (m,) or (m, n_outputs)
+            Of a dataset: the name of their column, or a list of names.
         sample_weight : array of shape (m,), optional
+            Of a dataset: the name of their column.
         X_val, y_val, sample_weight_val : optional
             Rows on which to choose the number of rounds, or of passes.
         eval_metric : {"rmse", "mae", "r2"} or callable(y, predictions), optional
@@ -195,8 +201,9 @@ class QuadBoostRegressor(RegressorMixin, QuadBoost):
     def _problem(
         self, X: Any, y: Any, sample_weight: Any, options: Options, needs_rows: bool = False
     ) -> tuple[Problem, Measured | None]:
-        if is_source(X):
-            return self._of_parts(X, options, needs_rows, standardize=self.standardize)
+        source = as_source(X, y, sample_weight, self.verbose)
+        if source is not None:
+            return self._of_parts(source, options, needs_rows, standardize=self.standardize)
         return Problem.of_targets(X, y, sample_weight, self._reading, self.standardize), None
 
     def predict(self, X: Any) -> np.ndarray:

@@ -6,13 +6,13 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
 from functools import reduce
 from operator import add
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from ..common.checks import at_least
 from ..common.memory import free_memory
 from ..common.progress import steps_of
 from .keeping import Room, Shelf
-from .source import Part, Source
+from .source import Part, Source, is_source
 
 P = TypeVar("P")
 A = TypeVar("A")
@@ -42,6 +42,22 @@ def rows_of_chunk(memory: int, row_bytes: float, what: str) -> int:
             f"give at least {least} bytes, or leave columns out"
         )
     return min(MOST_ROWS, n_rows)
+
+
+def as_source(X: Any, y: Any, sample_weight: Any, verbose: int) -> Source[Part] | None:
+    """What a fit was given as rows in parts, or None if it is a table in memory."""
+    if is_source(X):
+        if y is not None or sample_weight is not None:
+            raise ValueError("rows in parts have their targets and weights with them; leave y and sample_weight out")
+        return cast("Source[Part]", X)
+    if not type(X).__module__.startswith("pyarrow._dataset"):
+        return None
+    names = [y] if isinstance(y, str) else y
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names) or not names:
+        raise TypeError(f"y={y!r:.60} must name the column of the dataset to predict, or be a list of such names")
+    if sample_weight is not None and not isinstance(sample_weight, str):
+        raise TypeError(f"sample_weight={sample_weight!r:.60} must name a column of the dataset")
+    return Rows.of_files(X, y, sample_weight, verbose=verbose)
 
 
 class Streamed(Generic[P]):
