@@ -75,6 +75,7 @@ TESTED_BY = {
     "_core": "boosting/test_rounds.py",
     "kernels.bins": "voters/test_columns.py",
     "kernels.sums": "moments/test_sums.py",
+    "kernels.trees": "voters/test_trees.py",
     "kernels.gram": "moments/test_gram.py",
     "kernels.patterns": "model/test_patterns.py",
 }
