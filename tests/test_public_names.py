@@ -58,12 +58,13 @@ def changes(pinned: list[str] | None, now: list[str] | None) -> str:
     """What breaks code written for the pinned parameters; empty if nothing does."""
     if pinned is None or now is None:
         return "" if pinned == now else f"was {pinned}, is {now}"
-    by_place, place_now = ([own for own in each if own[0] != "*"] for each in (pinned, now))
+    by_place, place_now = ([own.rstrip("=") for own in each if own[0] != "*"] for each in (pinned, now))
     if place_now[: len(by_place)] != by_place:
         return f"the arguments were {by_place}, are {place_now}"
-    gone = [own for own in pinned if own not in now]
-    forced = [own for own in now if own not in pinned and not own.endswith("=") and not own.startswith("**")]
-    return f"gone: {gone}, new without a default: {forced}" if gone or forced else ""
+    gone = [own for own in pinned if own not in now and f"{own}=" not in now]
+    old = {own.rstrip("=") for own in pinned}
+    forced = [own for own in now if own not in old and own[-1] != "=" and not own.startswith("**")]
+    return f"gone: {gone}, must now be given: {forced}" if gone or forced else ""
 
 
 def test_public_names_and_their_arguments_stay():
@@ -87,7 +88,9 @@ def test_public_names_and_their_arguments_stay():
 def test_what_breaks_code_is_found():
     assert changes(["X", "y=", "*n="], ["X", "y=", "z=", "*n=", "*more="]) == ""
     assert "gone" in changes(["X", "*n="], ["X"])
-    assert "new without a default" in changes(["X"], ["X", "*n"])
+    assert changes(["X", "y"], ["X", "y="]) == ""
+    assert "gone: ['y=']" in changes(["X", "y="], ["X", "y"])
+    assert "must now be given" in changes(["X"], ["X", "*n"])
     assert "arguments were" in changes(["X", "y="], ["X", "z=", "y="])
 
 

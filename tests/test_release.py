@@ -27,8 +27,6 @@ def test_changelog_and_citation_know_the_version():
 def test_code_is_our_own():
     package = Path(quadboost.__file__).parent
     found = [path for path in package.rglob("*") if path.is_file()]
-    modules = {path.name.partition(".")[0] for path in found if path.suffix in (".so", ".pyd")}
-    assert modules == {"_core", "bins", "gram", "shared", "sums", "trees"}
     written = [path for path in found if path.suffix in (".py", ".pyi", ".pyx", ".h", ".css", ".js")]
     assert [path for path in written if re.search(r"copyright|licen[cs]ed", path.read_text(), re.I)] == []
 

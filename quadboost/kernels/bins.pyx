@@ -6,11 +6,15 @@ arguments are marked IN / OUT. Kernels trust what they are given (the callers ch
 cimport numpy as cnp
 from cython.parallel cimport prange, threadid
 from libc.math cimport ceil
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memcpy
 
 from quadboost.kernels.types cimport PREFETCH, code_t, real_t
 
 cnp.import_array()
+
+cdef extern from "compiler.h":
+    int bit_length(uint64_t) noexcept nogil
 
 cdef extern from "bins.h":
     enum:
@@ -126,6 +130,58 @@ cdef inline mass_t _column(
     return column
 
 
+cdef inline uint64_t _key(double value) noexcept nogil:
+    """Integers in the order of doubles, and as far apart as there are doubles between."""
+    cdef int64_t bits
+    value = value + 0.0  # minus zero is zero
+    memcpy(&bits, &value, sizeof(bits))
+    return <uint64_t> (bits ^ ((bits >> 63) & INT64_MAX))
+
+
+def bits_between(
+    cnp.ndarray values,              # IN  (n) ascending, float32 or float64, one after the other
+    int64_t[::1] count,              # IN/OUT (65) neighbours by the bits up to the first in which their keys differ
+):
+    """Count neighbours by how far apart they are."""
+    cdef const void* data = cnp.PyArray_DATA(values)
+    cdef Py_ssize_t n = values.shape[0]
+    with nogil:
+        if cnp.PyArray_TYPE(values) == cnp.NPY_FLOAT32:
+            _bits_between(<const float*> data, n, &count[0])
+        else:
+            _bits_between(<const double*> data, n, &count[0])
+
+
+cdef void _bits_between(const real_t* values, Py_ssize_t n, int64_t* count) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(1, n):
+        count[bit_length(_key(values[i]) ^ _key(values[i - 1]))] += 1
+
+
+def runs_apart(
+    cnp.ndarray values,              # IN  as above
+    int n_bits,
+    int64_t[::1] first,              # OUT where each run begins
+):
+    """Divide values into runs of neighbours whose keys differ in the last `n_bits` bits at the most."""
+    cdef const void* data = cnp.PyArray_DATA(values)
+    cdef Py_ssize_t n = values.shape[0]
+    with nogil:
+        if cnp.PyArray_TYPE(values) == cnp.NPY_FLOAT32:
+            _runs_apart(<const float*> data, n, n_bits, &first[0])
+        else:
+            _runs_apart(<const double*> data, n, n_bits, &first[0])
+
+
+cdef void _runs_apart(const real_t* values, Py_ssize_t n, int n_bits, int64_t* first) noexcept nogil:
+    cdef Py_ssize_t i, k = 1
+    first[0] = 0
+    for i in range(1, n):
+        if (_key(values[i]) ^ _key(values[i - 1])) >> n_bits:
+            first[k] = i
+            k += 1
+
+
 cdef inline Py_ssize_t _first_at_least(const int64_t* values, Py_ssize_t n, int64_t wanted) noexcept nogil:
     """The first place of an ascending array whose value is not below the wanted one."""
     cdef Py_ssize_t low = 0, high = n, middle
@@ -174,7 +230,7 @@ cdef int64_t _furthest_end(const mass_t* column, int64_t begin, int64_t most) no
     end = _border_until(column, begin + most)
     if a < column.n_alone:
         end = min(end, column.alone_begin[a])
-    return max(end, _border_from(column, begin + 1))
+    return end if end > begin else _border_from(column, begin + 1)
 
 
 cdef int64_t _furthest_begin(const mass_t* column, int64_t end, int64_t most) noexcept nogil:
@@ -186,7 +242,7 @@ cdef int64_t _furthest_begin(const mass_t* column, int64_t end, int64_t most) no
     begin = _border_from(column, end - most)
     if a >= 0:
         begin = max(begin, column.alone_end[a])
-    return min(begin, _border_until(column, end - 1))
+    return begin if begin < end else _border_until(column, end - 1)
 
 
 cdef bint _fits(const mass_t* column, Py_ssize_t n_bins, int64_t most) noexcept nogil:
@@ -255,7 +311,8 @@ def quantile_ends(
                 previous = _border_until(&column, used - 1)
                 if previous > begin and fair - previous <= used - fair:
                     used = previous
-                end = min(end, max(used, latest[n_bins - b - 1], _border_from(&column, begin + 1)))
+                used = max(used, latest[n_bins - b - 1])
+                end = min(end, used if used > begin else _border_from(&column, begin + 1))
                 mass -= end - begin
                 shared -= 1
             out[b] = end
