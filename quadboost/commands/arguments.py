@@ -132,7 +132,7 @@ def sums_parser() -> argparse.ArgumentParser:
     parser = _parser(
         "quadboost-sums",
         "TABLE --target COLUMN --output DAY.sums [--voters FIRST.sums] [options]",
-        "Sum the rows of a table at fixed thresholds, for quadboost-train --from-sums, where those of several tables are "
+        "Sum the rows of a table at fixed thresholds, for quadboost-train --from-sums, where several such files are "
         "added and subtracted. They are not private: they hold counts of single rows.",
         f"{TABLE_HELP}\n{EXIT_STATUS}",
     )

@@ -50,7 +50,7 @@ class KeptSums:
     sums : ColumnSums
         With the voters, and the scales that targets were rounded to.
     joint : list of arrays
-        For each column, its running joint sums with itself and all columns after it.
+        For each column, the joint sums of its bins with those of itself and of all columns after it.
     squares : int64 array of shape (2,)
         Sums of the weights and of their squares, for weights that are not whole numbers.
     """

@@ -182,8 +182,7 @@ def _check(sums: ColumnSums, joint: list[np.ndarray]) -> None:
             raise SumsFileError(f"the bins of feature {f} do not have the weight of all rows")
         for g in range(f, sums.voters.n_columns):
             pair = own[:, start[g] - start[f] : start[g + 1] - start[f]]
-            cells = np.diff(np.diff(pair, axis=0, prepend=0), axis=1, prepend=0)
-            is_right = np.array_equal(cells, np.diag(mass * unit)) if f == g else (cells >= 0).all()
-            is_right &= np.array_equal(pair[:, -1], np.cumsum(mass) * unit)
-            if not is_right or not np.array_equal(pair[-1], np.cumsum(sums.mass[start[g] : start[g + 1]]) * unit):
+            is_right = np.array_equal(pair, np.diag(mass * unit)) if f == g else (pair >= 0).all()
+            is_right &= np.array_equal(pair.sum(axis=1), mass * unit)
+            if not is_right or not np.array_equal(pair.sum(axis=0), sums.mass[start[g] : start[g + 1]] * unit):
                 raise SumsFileError(f"the joint sums of features {f} and {g} are not those of rows")
