@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from .._version import __version__
+from ..common.names import LOSSES
 from .streams import STANDARD, check_standard_output, discard_output, open_standard_output
 from .text_format import DECIMALS
 
@@ -54,7 +55,6 @@ EXPORT_EXAMPLES = """examples:
 """
 
 NUMBER: dict[str, Any] = {"type": float, "metavar": "NUMBER"}
-LOSSES = ("squared", "logistic", "huber", "poisson", "quantile")
 COUNT: dict[str, Any] = {"type": int, "metavar": "N"}
 
 NO_PYARROW = "tables need pyarrow, which is not installed; pip install 'quadboost[tables]'"

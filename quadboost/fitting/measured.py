@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..boosting.losses import LOSSES, Loss, make_loss
+from ..boosting.losses import Loss, make_loss
 from ..boosting.penalties import make_penalty
 from ..boosting.records import Progress
 from ..boosting.result import Boosted
@@ -15,6 +15,7 @@ from ..boosting.rounds import MODES
 from ..boosting.schedule import Schedule
 from ..boosting.strength import Strengths
 from ..common.checks import at_least, one_of, positive
+from ..common.names import LOSSES
 from ..common.threads import threads_for
 from ..data.exact import exact_mean
 from ..moments.moments import Moments, column_moments
