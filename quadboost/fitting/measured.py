@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
@@ -75,7 +76,7 @@ class Options:
             raise ValueError(
                 f"reg_lambda='theory' is for loss='squared', not for {self.loss!r}; use 'auto' or a number"
             )
-        if not 0 < positive("quantile", self.quantile) < 1:
+        if not (isinstance(self.quantile, Real) and 0 < self.quantile < 1):
             raise ValueError(f"quantile={self.quantile!r} must lie between 0 and 1, such as 0.9")
         if self.huber_width != "auto":
             positive("huber_width", self.huber_width)
