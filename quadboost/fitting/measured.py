@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -76,7 +76,8 @@ class Options:
             raise ValueError(
                 f"reg_lambda='theory' is for loss='squared', not for {self.loss!r}; use 'auto' or a number"
             )
-        if not (isinstance(self.quantile, Real) and 0 < self.quantile < 1):
+        quantile: Any = self.quantile  # whatever was given
+        if not (isinstance(quantile, Real) and 0 < float(quantile) < 1):
             raise ValueError(f"quantile={self.quantile!r} must lie between 0 and 1, such as 0.9")
         if self.huber_width != "auto":
             positive("huber_width", self.huber_width)
