@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .model.ensemble import Ensemble, load
     from .model.file import ModelFileError
     from .moments.moments import Moments, moments_from_matrix
+    from .parts.rows import Rows
 
 # Names are imported when they are first used: a service that loads a model does not pay for training.
 _HOME = {
@@ -34,6 +35,7 @@ _HOME = {
     "QuadBoostRegressor": "estimators.plain",
     "QuadBoostClassifierCV": "estimators.cv",
     "QuadBoostRegressorCV": "estimators.cv",
+    "Rows": "parts.rows",
     "RegularizationPath": "choosing.path",
     "regularization_path": "choosing.path",
     "Explanation": "explain.terms",
@@ -51,6 +53,7 @@ __all__ = [
     "QuadBoostRegressor",
     "QuadBoostRegressorCV",
     "RegularizationPath",
+    "Rows",
     "__version__",
     "boost",
     "estimate_memory",

@@ -281,8 +281,7 @@ class Report:
 
     @property
     def command(self) -> str:
-        words = [Path(word).name if os.sep in word else word for word in sys.argv[1:]]  # folders are nobody's business
-        return shlex.join(["python", f"scripts/benchmark_{self.name}.py", *words])
+        return command_line(f"scripts/benchmark_{self.name}.py")
 
     def finish(self) -> None:
         """Print all, and write it where asked."""
@@ -315,6 +314,12 @@ class Report:
         if self.options.size != "full":
             head.append("A short run, on less data than the figures to reach are meant for.")
         return head
+
+
+def command_line(script: str) -> str:
+    """What was typed, but for the folders, which are nobody's business."""
+    words = [Path(word).name if os.sep in word else word for word in sys.argv[1:]]
+    return shlex.join(["python", script, *words])
 
 
 def machine() -> dict[str, str]:

@@ -12,16 +12,15 @@ LightGBM (the extra `benchmarks`).
 from __future__ import annotations
 
 import argparse
-import json
 import time
 import warnings
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from accuracy.tables import given_tables
 from lightgbm import LGBMClassifier
 from sklearn.model_selection import StratifiedShuffleSplit
 
@@ -55,7 +54,8 @@ def main() -> None:
     names = arguments.models.split(",")
     warnings.simplefilter("ignore")
     records = []
-    for table, X, y in tables(arguments.data, arguments.tables):
+    for given in given_tables(arguments.data, arguments.tables and arguments.tables.split(",")):
+        table, X, y = given.name, given.X, given.y
         splitter = StratifiedShuffleSplit(arguments.splits, test_size=0.3, random_state=arguments.seed)
         if arguments.path:
             follow(table, X, y, splitter)
@@ -102,21 +102,6 @@ def large(m: int, seed: int) -> None:
     for name, make in models.items():
         own = measure(make(), frame, y, train, test)
         print(f"| {name} | {own['error']:.4f} | {own['log-loss']:.4f} | {own['CPU s']:.1f} |", flush=True)
-
-
-def tables(directories: list[Path], wanted: str | None) -> Iterator[tuple[str, pd.DataFrame, np.ndarray]]:
-    for directory in directories:
-        manifest = json.loads((directory / "manifest.json").read_text())
-        for path in sorted(directory.glob("*.csv.gz")):
-            name = path.name.removesuffix(".csv.gz")
-            if wanted is not None and name not in wanted.split(","):
-                continue
-            frame = pd.read_csv(path, dtype={"label": str})
-            positive = manifest.get(name, {}).get("positive")
-            y = frame.pop("label")
-            y = y.to_numpy() if positive is None else y.isin(positive).to_numpy()
-            text = [column for column in frame if not pd.api.types.is_numeric_dtype(frame[column])]
-            yield name, frame.astype(dict.fromkeys(text, "category")), y
 
 
 def measure(model: Any, X: pd.DataFrame, y: np.ndarray, train: np.ndarray, test: np.ndarray) -> dict[str, float]:

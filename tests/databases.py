@@ -56,7 +56,9 @@ class Duckdb:
     dialect = "duckdb"
 
     def __init__(self):
-        self.connection = pytest.importorskip("duckdb").connect()
+        import duckdb
+
+        self.connection = duckdb.connect()
 
     def put(self, frame, name):
         self.connection.register("frame", frame)

@@ -16,6 +16,7 @@ import numpy as np
 from some_trees import random_trees
 
 import quadboost
+from quadboost.model import checked_file
 from quadboost.model import file as model_file
 from quadboost.model.record import ModelRecord, to_parts
 from quadboost.voters.trees import Trees
@@ -183,7 +184,7 @@ def with_metadata(record: ModelRecord, text: bytes) -> bytes:
 
 def signed(data: bytes) -> bytes:
     """The file with the length and the SHA-256 that its header should have."""
-    return model_file._signed(data[:24] + struct.pack("<Q", len(data) - 512) + data[32:])
+    return checked_file.signed(data[:24] + struct.pack("<Q", len(data) - 512) + data[32:])
 
 
 def assert_valid(record: ModelRecord) -> None:

@@ -108,6 +108,7 @@ def assert_same(found, H, y, weight, **options):
         np.testing.assert_allclose(getattr(found, name), getattr(known, name), err_msg=name, **close)
 
 
+@pytest.mark.thinned(6)
 @every_rule
 def test_any_voters(penalty, mode, fit_intercept, data):
     n_voters = data.draw(st.integers(1, 8))
@@ -119,6 +120,7 @@ def test_any_voters(penalty, mode, fit_intercept, data):
     assert_same(found, H, y, weight, penalty=penalty, lam=lam, **options)
 
 
+@pytest.mark.thinned(6)
 @every_rule
 def test_any_voters_with_validation_rows(penalty, mode, fit_intercept, data):
     n_voters = data.draw(st.integers(1, 8))
@@ -185,6 +187,7 @@ def test_moments_of_stumps_are_those_of_their_outputs(data):
         np.testing.assert_allclose(moments.gram.column(j), gram[j], **close)
 
 
+@pytest.mark.thinned(5)
 @every_rule
 def test_stumps_of_a_table(penalty, mode, fit_intercept, data):
     n_features = data.draw(st.integers(1, 3))
@@ -209,6 +212,7 @@ def test_stumps_of_a_table(penalty, mode, fit_intercept, data):
     assert_same(found, outputs(stumps, X), y, weight, penalty=penalty, lam=lam, **options, validation=validation)
 
 
+@pytest.mark.thinned(4)
 @every_rule
 def test_moments_of_parts_add_up_and_subtract(penalty, mode, fit_intercept, data):
     n_features = data.draw(st.integers(1, 3))
@@ -242,6 +246,7 @@ def test_the_scale_of_the_weights_does_not_matter(scale):
     np.testing.assert_allclose(weights_of_voters(scale * weight), weights_of_voters(weight), rtol=0, atol=1e-10)
 
 
+@pytest.mark.thinned(11)
 @pytest.mark.parametrize("reweight_every", [None, 4], ids=["no sweeps", "sweeps"])
 @pytest.mark.parametrize("fit_intercept", [False, True], ids=["no intercept", "intercept"])
 @pytest.mark.parametrize("mode", ["forward", "corrective"])

@@ -28,12 +28,13 @@ IMPORTS = {
     "boosting": "common _core moments",
     "model": "common kernels data voters",
     "fitting": "common kernels _core data voters moments boosting model",
+    "parts": "common kernels data voters moments fitting",
     "choosing": "common _core data voters moments boosting model fitting",
     "bounds": "common kernels data voters model",
-    "estimators": "common data moments boosting model fitting choosing",
+    "estimators": "common data voters moments boosting model fitting parts choosing",
     "export": "common data model estimators",
-    "explain": "common voters model export",
-    "commands": "common data model bounds estimators export explain",
+    "explain": "common kernels voters model export",
+    "commands": "common data parts model bounds estimators export explain",
 }
 
 # Imports inside functions that go the other way: what few fits need, and what only tells of others.
@@ -50,13 +51,13 @@ OTHERS = {
     "commands.train commands.train_data",
     "scipy": "bounds.risk",
     "joblib": "bounds.complexity",
-    "h5py": "model.file",
+    "h5py": "model.checked_file",
     "tqdm": "common.progress",
     "matplotlib": "choosing.plots explain.plots",
     "pandas": "explain.terms",  # a frame, where asked for
     "shap": "explain.terms",
     "pyarrow": "commands.predict commands.recognise commands.report commands.tables commands.train_table "
-    "commands.write_table",
+    "commands.write_table parts.arrow parts.files",
     "onnx": "export.onnx export.pipelines",
     "onnxruntime": "export.onnx",
     "skl2onnx": "export.pipelines",
@@ -72,6 +73,7 @@ TESTED_BY = {
     "kernels.bins": "voters/test_columns.py",
     "kernels.sums": "moments/test_sums.py",
     "kernels.gram": "moments/test_gram.py",
+    "kernels.patterns": "model/test_patterns.py",
 }
 UNTESTED = ("__init__", "_version")
 

@@ -55,7 +55,7 @@ class Folds:
         self.per_fold = thresholds_per_fold
         rows, n_threads = problem.rows, threads_for(problem.rows.X.size, options.n_threads)
         self.voters = self._candidates(rows, n_threads)
-        self.codes = self.voters.code(rows.X, n_threads)
+        self.codes = rows.code(self.voters, n_threads)
         is_long = self.voters.n_voters * options.schedule.max_rounds > VOTERS_FOR_THREADS
         self.n_workers = min(options.n_threads, len(splits)) if is_long else 1
         # Weights are rounded once for all splits: Gram columns then subtract without a rounding error.
@@ -73,7 +73,7 @@ class Folds:
         voters = self._candidates(self.problem.rows.take(train), 1) if self.per_fold else self.voters
 
         def part(rows: np.ndarray) -> Measured:
-            codes = voters.code(self.problem.rows.X[rows]) if self.per_fold else self.codes[rows]
+            codes = self.problem.rows.take(rows).code(voters, 1) if self.per_fold else self.codes[rows]
             return Measured(self.problem.rows.take(rows), voters, codes, self._moments(voters, codes, rows))
 
         return part(train), part(held_out)
@@ -83,7 +83,7 @@ class Folds:
         if self.per_fold:
             rows = self.problem.rows.take(split.train)
             voters = self._candidates(rows, 1)
-            codes = [voters.code(self.problem.rows.X[own]) for own in split]
+            codes = [self.problem.rows.take(own).code(voters, 1) for own in split]
             train, held_out = (self._moments(voters, *own) for own in zip(codes, split, strict=True))
             return Fold(voters, train, held_out, split.held_out, Measured(rows, voters, codes[0], train))
         held_out = self._moments(self.voters, self.codes[split.held_out], split.held_out)

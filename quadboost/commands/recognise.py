@@ -14,9 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..parts.arrow import BOOL as BOOL
+from ..parts.arrow import NUMBER as NUMBER
+from ..parts.arrow import TEXT as TEXT
+from ..parts.arrow import kind_of_type
 from .text_format import TextFormat
 
-NUMBER, WHOLE, TEXT, BOOL = "numbers", "whole numbers", "text", "true and false"
+WHOLE = "whole numbers"
 
 MEANT_AS_NUMBERS = 0.9  # share of numbers from which on a column of text is one of numbers with mistakes
 
@@ -69,24 +73,82 @@ def recognise(
         What to do about a column that cannot be used, for the errors.
     """
     if text is None:
-        return _kind_of_type(column.type, name, remedy), column
-    if category and (whole := whole_numbers(column, text)) is not None:
-        return WHOLE, whole
-    numbers = _numbers(column, text)
-    if numbers is not None and not (category and has_codes(column, text)):
-        return NUMBER, numbers
-    trimmed = _trimmed(column, text)
-    values = trimmed.drop_null()
-    if pc.all(pc.is_in(pc.utf8_lower(values), value_set=_BOOLS)).as_py():
-        return BOOL, trimmed.cast(pa.bool_())
-    if not category:
-        share = pc.mean(pc.match_substring_regex(_dotted(values, text), f"{_NUMBER}|{_ALMOST_NUMBER}")).as_py()
-        if share >= MEANT_AS_NUMBERS:
-            wrong = _culprit(trimmed, _is_number(trimmed, text), name)
-            raise ValueError(f"{wrong}, though it seems to be a column of numbers; {remedy}")
-        if pc.all(pc.match_substring_regex(values, _DATE)).as_py():
-            raise ValueError(f"Column {name!r} holds dates or times, such as {values[0].as_py()!r}; {remedy}")
-    return TEXT, _text(column, text)
+        return kind_of_type(column.type, name, remedy), column
+    told = Told(name, text, category, remedy)
+    numbers = told.look(column)
+    if not told.is_sure:
+        told.look_closer(column)
+    kind = told.kind()
+    if kind == NUMBER:
+        return kind, numbers
+    return kind, convert(column, kind, name, text=text, expected="")
+
+
+class Told:
+    """What a column of a text file holds, told by all of its values, of which it may be shown some at a time.
+
+    A second, closer look is needed where the first one was not enough.
+    """
+
+    def __init__(self, name: str, text: TextFormat, category: bool, remedy: str) -> None:
+        self.name, self.text, self.category, self.remedy = name, text, category, remedy
+        self.are_numbers, self.have_codes = True, False
+        self.has_whole, self.has_others = False, not category
+        self.are_bools, self.are_dates = True, True
+        self.n_values = self.n_like_numbers = 0
+        self.first = ""
+        self.wrong: tuple[Column, int] | None = None  # some values, of which one is no number, and their first row
+
+    @property
+    def are_whole(self) -> bool:
+        return self.has_whole and not self.has_others
+
+    @property
+    def is_sure(self) -> bool:
+        return self.are_whole or (self.are_numbers and not self.have_codes)
+
+    def look(self, column: Column) -> Column | None:
+        """See some values; return them as numbers, if that is what they are."""
+        if not self.has_others and _trimmed(column, self.text).null_count < len(column):
+            is_whole = whole_numbers(column, self.text) is not None
+            self.has_whole, self.has_others = self.has_whole or is_whole, not is_whole
+        numbers = _numbers(column, self.text) if self.are_numbers else None
+        self.are_numbers = numbers is not None
+        self.have_codes = self.have_codes or (self.category and has_codes(column, self.text))
+        return numbers
+
+    def look_closer(self, column: Column, first_row: int = 0) -> None:
+        trimmed = _trimmed(column, self.text)
+        values = trimmed.drop_null()
+        if not len(values):
+            return
+        self.are_bools &= pc.all(pc.is_in(pc.utf8_lower(values), value_set=_BOOLS)).as_py()
+        if self.category:
+            return
+        self.first = self.first or values[0].as_py()
+        self.are_dates = self.are_dates and pc.all(pc.match_substring_regex(values, _DATE)).as_py()
+        like_numbers = pc.match_substring_regex(_dotted(values, self.text), f"{_NUMBER}|{_ALMOST_NUMBER}")
+        self.n_values += len(values)
+        self.n_like_numbers += pc.sum(like_numbers).as_py()
+        if self.wrong is None and _numbers(column, self.text) is None:
+            self.wrong = trimmed, first_row
+
+    def kind(self) -> str:
+        """What they are, when all have been seen; columns that are rather a mistake are refused."""
+        if self.are_whole:
+            return WHOLE
+        if self.is_sure:
+            return NUMBER
+        if self.are_bools:
+            return BOOL
+        if self.n_values and self.n_like_numbers >= MEANT_AS_NUMBERS * self.n_values:
+            assert self.wrong is not None
+            trimmed, first_row = self.wrong
+            wrong = _culprit(trimmed, _is_number(trimmed, self.text), self.name, first_row)
+            raise ValueError(f"{wrong}, though it seems to be a column of numbers; {self.remedy}")
+        if self.n_values and self.are_dates:
+            raise ValueError(f"Column {self.name!r} holds dates or times, such as {self.first!r}; {self.remedy}")
+        return TEXT
 
 
 def convert(
@@ -133,7 +195,7 @@ def refuse_infinity(column: Column, name: str, remedy: str, first_row: int = 0) 
 
 def is_category(column: Column) -> bool:
     """Whether a column's type alone makes it a category."""
-    return pa.types.is_dictionary(column.type) or _kind_of_type(column.type, "", "") != NUMBER
+    return pa.types.is_dictionary(column.type) or kind_of_type(column.type, "", "") != NUMBER
 
 
 def kind_of_levels(levels: Sequence[Sequence[Any]], name: str) -> str:
@@ -153,7 +215,7 @@ def _checked(column: Column, kind: str, name: str, expected: str, first_row: int
     """A column that has a type of its own, if that goes with the kind."""
     if column.null_count == len(column):
         return pa.nulls(len(column), pa.string() if kind == TEXT else pa.float64())
-    found = _kind_of_type(column.type, name, expected)
+    found = kind_of_type(column.type, name, expected)
     if (found == TEXT) != (kind == TEXT):
         example = column.drop_null()[0].as_py()
         raise ValueError(f"Column {name!r} holds {found}, such as {example!r}, {expected}")
@@ -161,17 +223,11 @@ def _checked(column: Column, kind: str, name: str, expected: str, first_row: int
     return column
 
 
-def _kind_of_type(type_: Any, name: str, remedy: str) -> str:
-    if pa.types.is_dictionary(type_):
-        type_ = type_.value_type
-    if str(type_) in ("string", "large_string", "string_view"):
-        return TEXT
-    if pa.types.is_boolean(type_):
-        return BOOL
-    if pa.types.is_integer(type_) or pa.types.is_floating(type_) or str(type_).startswith(("decimal", "null")):
-        return NUMBER
-    what = "dates or times" if pa.types.is_temporal(type_) else "values"
-    raise ValueError(f"Column {name!r} holds {what} of type {type_}; {remedy}")
+@lru_cache
+def _has_number(missing: tuple[str, ...]) -> bool:
+    """Whether one of the words that are missing values can be read as a number, such as -999."""
+    numbers = [_cast_to_numbers(to_arrow(np.array([word], dtype=object))) for word in missing]
+    return any(number is not None and not pc.is_nan(number)[0].as_py() for number in numbers)
 
 
 @lru_cache
@@ -202,7 +258,9 @@ def _dotted(column: Column, text: TextFormat) -> Column:
 
 def _numbers(column: Column, text: TextFormat) -> Column | None:
     """A column as finite numbers, or None if it has other values."""
-    numbers = _cast_to_numbers(_dotted(column, text))  # the quick way, if nothing is missing
+    numbers = None
+    if not _has_number(text.missing):
+        numbers = _cast_to_numbers(_dotted(column, text))  # the quick way, if nothing is missing
     if numbers is None:
         numbers = _cast_to_numbers(_dotted(_trimmed(column, text), text))
     return None if numbers is None or pc.any(pc.is_inf(numbers)).as_py() else numbers

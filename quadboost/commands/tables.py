@@ -24,6 +24,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from ..data.tables import listed
+from ..parts.arrow import agreed_schema, as_schema, files_of, row_bytes
 from .streams import STANDARD
 from .text_format import TextFormat
 
@@ -32,6 +33,7 @@ BATCH_ROWS = 65_536  # at most
 BLOCK_BYTES = 1 << 20  # no row of a text file may be longer, but for those of wide tables:
 BLOCKS_OF_HEADER = 8  # they may be so many times as long as the first line
 MOST_HEADER = 1 << 27  # characters
+GROWTH = {".gz": 8, ".csv": 2, ".tsv": 2, ".txt": 2}  # of a file, when it is loaded: of text there are numbers too
 
 Table: TypeAlias = Any  # pyarrow has no types
 
@@ -82,11 +84,55 @@ class TableFile:
         schema = pa.schema([self.schema.field(name) for name in columns])
         return pa.concat_tables([pa.Table.from_batches([], schema), *self.batches(columns)])
 
+    @property
+    def n_rows(self) -> int | None:
+        """How many rows there are, if the file says so."""
+        return None
+
+    def loaded_bytes(self, columns: Sequence[str]) -> float:
+        """What these columns take in memory, about."""
+        return os.path.getsize(self.source) * GROWTH.get(os.path.splitext(self.source)[1].lower(), 1)
+
+    @property
+    def paths(self) -> list[str]:
+        """The files that are read."""
+        return [self.source]
+
     def _read_schema(self) -> Any:
         raise NotImplementedError
 
     def _batches(self, columns: list[str]) -> Iterator[Any]:
         raise NotImplementedError
+
+
+class TableFiles(TableFile):
+    """Files of one table: those of a directory, or all that a pattern stands for."""
+
+    def __init__(self, path: str, files: Sequence[TableFile]) -> None:
+        self.files = files
+        super().__init__(path, path, files[0].text)
+
+    def _read_schema(self) -> Any:
+        schemas = {file.path: file.schema for file in self.files}
+        return agreed_schema(schemas, self.files[0].names)
+
+    def _batches(self, columns: list[str]) -> Iterator[Any]:
+        schema = pa.schema([self.schema.field(name) for name in columns])
+        for file in self.files:
+            for batch in file.batches(columns):
+                yield from as_schema(batch, schema).to_batches()
+
+    @property
+    def paths(self) -> list[str]:
+        return [path for file in self.files for path in file.paths]
+
+    @property
+    def n_rows(self) -> int | None:
+        each = [file.n_rows for file in self.files]
+        return sum(filter(None, each)) if None not in each else None
+
+    def loaded_bytes(self, columns: Sequence[str]) -> float:
+        return sum(file.loaded_bytes(columns) for file in self.files)
 
 
 class TextFile(TableFile):
@@ -136,6 +182,13 @@ class ParquetFile(TableFile):
         self.file = pyarrow.parquet.ParquetFile(self.source, buffer_size=1 << 16, pre_buffer=False)
         return self.file.schema_arrow
 
+    @property
+    def n_rows(self) -> int | None:
+        return int(self.file.metadata.num_rows)
+
+    def loaded_bytes(self, columns: Sequence[str]) -> float:
+        return self.file.metadata.num_rows * row_bytes(pa.schema([self.schema.field(name) for name in columns]))
+
     def _batches(self, columns: list[str]) -> Iterator[Any]:
         yield from self.file.iter_batches(_batch_rows(columns), columns=columns, use_threads=False)
 
@@ -173,6 +226,9 @@ def open_table(path: str, text: TextFormat) -> TableFile:
     """Open a table file; its suffix says what kind it is. Standard input is CSV. `text` is for text files alone."""
     if path == STANDARD:
         return _StandardInput(text)
+    found = files_of(path)
+    if found != [path]:
+        return TableFiles(path, [open_table(own, text) for own in found])
     for ending, reader in _READERS.items():
         if path.lower().endswith(ending):
             check_regular(path)

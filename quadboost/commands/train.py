@@ -17,7 +17,6 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, StratifiedKFold
-from sklearn.utils import _safe_indexing
 
 from .._version import __version__
 from ..bounds.risk import Certificate, certify
@@ -36,6 +35,7 @@ from .train_data import CLASSIFICATION, REGRESSION, Examples, choose_task, shipp
 FOLDS = 5  # of the cross-validation that chooses a strength where none is given
 ESTIMATORS: dict[str, Any] = {CLASSIFICATION: QuadBoostClassifier, REGRESSION: QuadBoostRegressor}
 FIGURES = {"error": "error", "log_loss": "log-loss", "r2": "r2"}  # of a model, as a user reads them
+SHARE_OF_COLUMNS = 0.25  # of --memory, for Gram columns
 LEAST_PROBABILITY = 1e-15  # of a clipped line: the log of zero is no figure
 # Parameters of the estimators that a command does not offer, or sets itself.
 LEFT_OUT = {"callbacks", "callback_every", "verbose", "validation_fraction", "warm_start"}
@@ -54,6 +54,7 @@ def train(arguments: Namespace) -> None:
     if arguments.quiet:
         warnings.simplefilter("ignore")
     arguments.quiet |= arguments.json == STANDARD
+    arguments.verbose = 0 if arguments.quiet else 1 if sys.stderr.isatty() else 2
     validation_table, fraction = _validation(arguments.validation)
     _check(arguments, validation_table)
     options = _options(arguments)
@@ -64,6 +65,8 @@ def train(arguments: Namespace) -> None:
     task, reason = choose_task(examples.y, arguments.task, target)
     if task == REGRESSION:
         examples, validation = _real(examples), None if validation is None else _real(validation)
+    if examples.n_streamed:
+        _check_streamed(arguments, fraction)
     if fraction is not None:
         examples, validation = examples.split(fraction, arguments.random_state, stratify=task == CLASSIFICATION)
     if arguments.bound and (task == REGRESSION or examples.weight is not None or len(np.unique(examples.y)) > 2):
@@ -72,22 +75,21 @@ def train(arguments: Namespace) -> None:
         _print(f"{task} of {target!r}: {reason}")
         if examples.n_left_out:
             _print(f"{examples.n_left_out} rows without a target are left out")
-        _print(f"training on {len(examples.y)} rows, {len(examples.names)} features")
+        how = ", which are read in pieces: they would not fit into --memory" if examples.n_streamed else ""
+        _print(f"training on {examples.n_rows} rows, {len(examples.names)} features{how}")
     n_folds, why = _choose_folds(arguments, options, examples, task)
+    examples = examples.without_targets() if examples.n_streamed else examples
     if why and not arguments.quiet:
         _print(why)
     ensemble = _fit(task, options, examples, validation, arguments, n_folds)
     summary = {"task": task, "target": target, **_summary(ensemble, examples, validation)}
     summary["seconds"] = time.monotonic() - start
-    ensemble.info["summary"] = summary
-    if arguments.missing_text is not None:
-        ensemble.info[MISSING_TEXT] = arguments.missing_text
     certificate: Certificate | None = certify(ensemble, examples.X, examples.y) if arguments.bound else None
-    if certificate is not None:
-        ensemble.info["bounds"] = certificate.as_dict()
+    bounds = {} if certificate is None else {"bounds": certificate.as_dict()}
+    words = {} if arguments.missing_text is None else {MISSING_TEXT: arguments.missing_text}
+    ensemble = ensemble.replace(info={**ensemble.info, "summary": summary, **words, **bounds})
     classes = None if ensemble.classes is None else ensemble.classes.tolist()
-    whole = {"quadboost": __version__, "model": arguments.output, "classes": classes, **summary}
-    whole |= {"bounds": ensemble.info["bounds"]} if arguments.bound else {}
+    whole = {"quadboost": __version__, "model": arguments.output, "classes": classes, **summary, **bounds}
     figures = json.dumps(whole, indent=2)
     in_file = {arguments.json: f"{figures}\n".encode()} if arguments.json not in (None, STANDARD) else {}
     write_model(arguments.output, ModelRecord.of(ensemble), beside=in_file)
@@ -139,6 +141,16 @@ def _check(arguments: Namespace, validation_table: str | None) -> None:
         check_output(arguments.json, inputs)
         if os.path.realpath(arguments.json) == os.path.realpath(arguments.output):
             raise ValueError(f"--json and --output name the same file, {arguments.output}")
+
+
+def _check_streamed(arguments: Namespace, fraction: float | None) -> None:
+    """Refuse what needs all rows in memory."""
+    for flag, is_given in {"--bound": arguments.bound, f"--validation {fraction}": fraction is not None}.items():
+        if is_given:
+            raise ValueError(
+                f"{flag} needs the whole table in memory, and {arguments.table} would take more than --memory; "
+                "give more, or leave it out"
+            )
 
 
 def _check_cv(cv: int, options: dict[str, Any], validation: str | None) -> None:
@@ -276,6 +288,8 @@ def _fit(
         unknown = np.setdiff1d(validation.y, examples.y)
         if len(unknown):
             raise ValueError(f"the validation rows have the label {unknown[0].item()!r}, which no training row has")
+    if examples.n_streamed:  # the model is the same for any of these
+        options = {"cache_bytes": max(1, int(SHARE_OF_COLUMNS * examples.X.memory)), **options}
     on_terminal, quiet = sys.stderr.isatty(), arguments.quiet
     options |= {"categorical_features": examples.categorical, "verbose": int(on_terminal and not quiet)}
     if n_folds:
@@ -285,7 +299,8 @@ def _fit(
     more = {}
     if validation is not None:
         more = {"X_val": validation.X, "y_val": validation.y, "sample_weight_val": validation.weight}
-    return _named(estimator.fit(examples.X, examples.y, examples.weight, **more).ensemble_, examples)
+    y = None if examples.n_streamed else examples.y
+    return _named(estimator.fit(examples.X, y, examples.weight, **more).ensemble_, examples)
 
 
 def _cross_validated(
@@ -293,14 +308,17 @@ def _cross_validated(
 ) -> Ensemble:
     splitter = StratifiedKFold if task == CLASSIFICATION else KFold
     cv = splitter(n_folds, shuffle=True, random_state=arguments.random_state)
-    estimator = SEARCHES[task](**options, cv=cv).fit(examples.X, examples.y, examples.weight)
-    figures = _held_out_figures(estimator.best_estimator_, examples, cv)
-    estimator.ensemble_.info["cross_validation"] |= figures
+    y = None if examples.n_streamed else examples.y
+    estimator = SEARCHES[task](**options, cv=cv).fit(examples.X, y, examples.weight)
+    figures = {} if examples.n_streamed else _held_out_figures(estimator.best_estimator_, examples, cv)
     if not arguments.quiet:
         told = {name: value for name, value in estimator.best_params_.items() if name != "n_trees" or value}
         chosen = ", ".join(f"{name}={_short(value)}" for name, value in told.items())
-        _print(f"{n_folds}-fold cross-validation chose {chosen}; on rows held out: {_listed(figures)}")
-    return _named(estimator.ensemble_, examples)
+        held_out = f"; on rows held out: {_listed(figures)}" if figures else ""
+        _print(f"{n_folds}-fold cross-validation chose {chosen}{held_out}")
+    ensemble = estimator.ensemble_
+    known = {**ensemble.info, "cross_validation": {**ensemble.info["cross_validation"], **figures}}
+    return _named(ensemble.replace(info=known), examples)
 
 
 def _held_out_figures(estimator: Any, examples: Examples, cv: Any) -> dict[str, float]:
@@ -313,9 +331,9 @@ def _held_out_figures(estimator: Any, examples: Examples, cv: Any) -> dict[str, 
         own = clone(estimator).set_params(verbose=0, callbacks=None)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the number of rounds was chosen
-            own_weight = None if weight is None else weight[train_rows]
-            own.fit(_safe_indexing(examples.X, train_rows), examples.y[train_rows], own_weight)
-        scores = own.ensemble_.scores_of(_safe_indexing(examples.X, held_out))
+            known = examples.take(train_rows)
+            own.fit(known.X, known.y, known.weight)
+        scores = own.ensemble_.scores_of(examples.take(held_out).X)
         values = _predicted(own.ensemble_, scores)
         found = np.zeros((len(examples.y), *values.shape[1:])) if found is None else found
         found[held_out] = values
@@ -356,7 +374,7 @@ class _Lines:
 def _summary(ensemble: Ensemble, examples: Examples, validation: Examples | None) -> dict[str, Any]:
     info = ensemble.info
     summary: dict[str, Any] = {
-        "rows": len(examples.y),
+        "rows": examples.n_rows,
         "validation_rows": 0 if validation is None else len(validation.y),
         "rows_left_out": examples.n_left_out,
         "features": ensemble.n_features,
@@ -383,13 +401,11 @@ def _summary(ensemble: Ensemble, examples: Examples, validation: Examples | None
 
 def _figures(ensemble: Ensemble, examples: Examples) -> dict[str, float]:
     """How good a model is on some rows."""
-    blocks = [
-        (rows, _predicted(ensemble, ensemble.score_matrix(ensemble.matrix_of(X)))) for X, rows in examples.blocks()
-    ]
-    found = np.empty((len(examples.y), *blocks[0][1].shape[1:]))
-    for rows, values in blocks:
-        found[rows] = values
-    return _figures_of(ensemble, found, examples.y, examples.weight)
+    sums = np.zeros(4)
+    for X, y, weight in examples.blocks():
+        found = _predicted(ensemble, ensemble.score_matrix(ensemble.matrix_of(X)))
+        sums += _figure_sums(ensemble, found, y, weight)
+    return _figures_from(ensemble, sums)
 
 
 def _predicted(ensemble: Ensemble, scores: np.ndarray) -> np.ndarray:
@@ -398,18 +414,28 @@ def _predicted(ensemble: Ensemble, scores: np.ndarray) -> np.ndarray:
 
 
 def _figures_of(ensemble: Ensemble, found: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> dict[str, float]:
-    """Error (share of wrong labels) and log-loss of probabilities; root mean square and r2 of predictions."""
+    return _figures_from(ensemble, _figure_sums(ensemble, found, y, weight))
+
+
+def _figure_sums(ensemble: Ensemble, found: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    """Sums over rows of what the figures of a model are made of; the first is that of the weights."""
     if ensemble.classes is None:
-        square = float(np.average((y - found) ** 2, weights=weight))
-        spread = float(np.average((y - np.average(y, weights=weight)) ** 2, weights=weight))
-        return {"error": float(np.sqrt(square)), "r2": 1.0 - square / spread if spread > 0 else 0.0}
-    own = found[np.arange(len(y)), np.searchsorted(ensemble.classes, y)]
-    wrong = ensemble.classes[found.argmax(axis=1)] != y
-    log_loss = -np.log(np.maximum(own, LEAST_PROBABILITY))
-    return {
-        "error": float(np.average(wrong, weights=weight)),
-        "log_loss": float(np.average(log_loss, weights=weight)),
-    }
+        far = y - np.mean(ensemble.intercept)  # so that little is lost in squares
+        each = [np.ones(len(y)), (y - found) ** 2, far, far * far]
+    else:
+        own = found[np.arange(len(y)), np.searchsorted(ensemble.classes, y)]
+        wrong = ensemble.classes[found.argmax(axis=1)] != y
+        each = [np.ones(len(y)), wrong, -np.log(np.maximum(own, LEAST_PROBABILITY)), np.zeros(len(y))]
+    return np.array([np.sum(one if weight is None else one * weight) for one in each])
+
+
+def _figures_from(ensemble: Ensemble, sums: np.ndarray) -> dict[str, float]:
+    """Error (share of wrong labels) and log-loss of probabilities; root mean square and r2 of predictions."""
+    first, second, third = (sums[1:] / sums[0]).tolist()
+    if ensemble.classes is not None:
+        return {"error": first, "log_loss": second}
+    spread = third - second**2
+    return {"error": float(np.sqrt(first)), "r2": 1.0 - first / spread if spread > 0 else 0.0}
 
 
 def _in_words(summary: dict[str, Any], classes: list[Any] | None, path: str, loss: str) -> str:

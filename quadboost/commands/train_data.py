@@ -23,12 +23,21 @@ ROWS_AT_A_TIME = 65_536
 class Examples:
     """Rows to learn from."""
 
-    X: Any  # an array, or a pyarrow table
+    X: Any  # an array, or a pyarrow table; or `Rows`, which have targets and weights themselves
     names: tuple[str, ...]
     y: np.ndarray
     weight: np.ndarray | None = None
     categorical: Any = "auto"  # as the estimators want it
     n_left_out: int = 0  # rows without a target
+    n_streamed: int = 0  # rows of X, if it is `Rows`
+
+    @property
+    def n_rows(self) -> int:
+        return self.n_streamed or len(self.y)
+
+    def without_targets(self) -> Examples:
+        """Streamed rows when their targets have been looked at: of labels one of each is kept."""
+        return replace(self, y=np.unique(self.y) if self.y.dtype.kind != "f" else self.y[:0].copy())
 
     def take(self, rows: np.ndarray) -> Examples:
         if isinstance(self.X, np.ndarray):
@@ -39,14 +48,16 @@ class Examples:
             X = self.X.take(to_arrow(rows))
         return replace(self, X=X, y=self.y[rows], weight=None if self.weight is None else self.weight[rows])
 
-    def blocks(self) -> Iterator[tuple[Any, slice]]:
-        """The features, some thousands of rows at a time, and which rows they are."""
+    def blocks(self) -> Iterator[tuple[Any, np.ndarray, np.ndarray | None]]:
+        """Features, targets and weights, some thousands of rows at a time."""
+        if self.n_streamed:
+            for part in self.X.parts():
+                yield part.X, part.y, part.weight
+            return
         for start in range(0, len(self.y), ROWS_AT_A_TIME):
             rows = slice(start, start + ROWS_AT_A_TIME)
-            yield (
-                (self.X[rows] if isinstance(self.X, np.ndarray) else self.X.slice(start, ROWS_AT_A_TIME)),
-                rows,
-            )
+            X = self.X[rows] if isinstance(self.X, np.ndarray) else self.X.slice(start, ROWS_AT_A_TIME)
+            yield X, self.y[rows], None if self.weight is None else self.weight[rows]
 
     def split(self, fraction: float, seed: int, *, stratify: bool) -> tuple[Examples, Examples]:
         """Set a share of the rows aside, with the classes as in the whole where that can be."""

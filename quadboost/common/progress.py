@@ -62,26 +62,26 @@ class _Bar:
 
 
 @contextmanager
-def steps_of(verbose: int, total: int | None, unit: str) -> Iterator[Callable[[], None]]:
-    """Yield a function to call after each of many steps, from any thread; it shows progress if asked to.
+def steps_of(verbose: int, total: int | None, unit: str) -> Iterator[Callable[..., None]]:
+    """Yield a function to call after each of many steps, or after so many; it shows progress if asked to.
 
     By a bar or, where there is no tqdm, a line each; where `verbose` is 2, a line every few seconds. `total` is None
-    where it is not known.
+    where it is not known. The function may be called from any thread.
     """
     if not verbose:
-        yield lambda: None
+        yield lambda n=1: None
         return
     bar, is_due = _tqdm(verbose, total, unit), pace(verbose)
-    lock, done = Lock(), 0
+    lock, done, start = Lock(), 0, time.monotonic()
 
-    def tell() -> None:
+    def tell(n: int = 1) -> None:
         nonlocal done
         with lock:
-            done += 1
+            done += n
             if bar is not None:
-                bar.update(1)
+                bar.update(n)
             elif is_due():
-                print(f"{unit} {done}" + (f" of {total}" if total else ""), file=sys.stderr, flush=True)
+                print(_line(done, total, unit, time.monotonic() - start), file=sys.stderr, flush=True)
 
     try:
         yield tell
@@ -90,13 +90,20 @@ def steps_of(verbose: int, total: int | None, unit: str) -> Iterator[Callable[[]
             bar.close()
 
 
+def _line(done: int, total: int | None, unit: str, seconds: float) -> str:
+    """How far it is, how fast, and when it will have ended."""
+    rate = done / max(seconds, 1e-9)
+    left = f" of {total}, {(total - done) / max(rate, 1e-9):.0f} s left" if total else ""
+    return f"{unit} {done}{left}, {rate:.3g} a second"
+
+
 def _tqdm(verbose: int, total: int | None, unit: str) -> Any:
     """A tqdm bar, or None if tqdm is not installed or lines are wanted."""
     try:
         from tqdm.auto import tqdm
     except ImportError:
         return None
-    return tqdm(total=total, unit=unit, leave=False) if verbose < 2 else None
+    return tqdm(total=total, unit=unit, unit_scale=unit == "row", leave=False) if verbose < 2 else None
 
 
 def pace(verbose: int) -> Callable[[], bool]:

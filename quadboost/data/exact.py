@@ -8,9 +8,10 @@ is below 2**-40 of the largest value for a million rows, and nothing for labels,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -21,6 +22,10 @@ MOST_ROWS = 1 << 31  # row numbers have 32 bits
 SAME_IN_ANY_ORDER = 1.0 + 1e-9  # slack, so that the order of summation cannot change a scale
 LARGEST_TARGET = 1e150  # the square of a larger one overflows
 FAR = 4.0  # a target is far from zero if |mean| > FAR * largest deviation from it
+
+
+# Puts a question, a function of targets (m, n_outputs) and weights, to all parts, and adds up the answers.
+Ask: TypeAlias = Callable[[Callable[..., Any], Callable[[Any, Any], Any]], Any]
 
 
 @dataclass(frozen=True)
@@ -136,13 +141,18 @@ class Scales:
         if not parts:
             raise ValueError("there are no parts to agree on scales for; give at least one")
         parts = [(y if y.ndim == 2 else y.reshape(0, parts[0][0].shape[1]), weight) for y, weight in parts]
-        extent = reduce(Extent.__add__, (Extent.of(len(y), weight) for y, weight in parts))
-        largest = np.max([_largest(y) for y, _ in parts], axis=0)
-        mean = _means(parts, extent, largest)
-        spread = np.max([_largest(y - mean) for y, _ in parts], axis=0)
-        is_far = np.abs(mean) > FAR * spread
-        if is_far.any():  # labels stay the whole numbers that they are, also in a part with one class
-            is_far &= ~np.all([np.isin(y, (-1.0, 0.0, 1.0)).all(axis=0) for y, _ in parts], axis=0)
+        return cls.agreed(lambda question, add: reduce(add, [question(*part) for part in parts]))
+
+    @classmethod
+    def agreed(cls, ask: Ask) -> Scales:
+        """The same, given someone who puts a question, a function of targets and weights, to every part."""
+        first = ask(_First.of, _First.__add__)
+        extent, largest = first.extent, first.largest
+        if first.are_labels.all():  # these stay the whole numbers that they are, also in a part with one class
+            return cls(extent, (0.0,) * len(largest), tuple(largest))
+        mean = _means(ask, extent, largest)
+        spread = ask(partial(_largest_from, mean), np.maximum)
+        is_far = (np.abs(mean) > FAR * spread) & ~first.are_labels
         return cls(extent, tuple(np.where(is_far, mean, 0.0)), tuple(np.where(is_far, spread, largest)))
 
     def check(self, y: np.ndarray, weight: np.ndarray | None) -> None:
@@ -176,33 +186,71 @@ class Scales:
         return np.array([self.extent.unit(largest * largest) for largest in self.largest])
 
 
+@dataclass(frozen=True)
+class _First:
+    """What is asked first of targets."""
+
+    extent: Extent
+    largest: np.ndarray
+    are_labels: np.ndarray
+
+    @classmethod
+    def of(cls, y: np.ndarray, weight: np.ndarray | None) -> _First:
+        return cls(Extent.of(len(y), weight), _largest(y), np.asarray(np.isin(y, (-1.0, 0.0, 1.0)).all(axis=0)))
+
+    def __add__(self, other: _First) -> _First:
+        largest = np.maximum(self.largest, other.largest)
+        return _First(self.extent + other.extent, largest, self.are_labels & other.are_labels)
+
+
 def exact_mean(value: np.ndarray, weight: np.ndarray | None = None) -> float:
     """The mean, the same for any order of rows."""
-    parts = [(value[:, None], weight)]
-    return float(_means(parts, Extent.of(len(value), weight), _largest(value[:, None]))[0])
+    value = value[:, None]
+    return float(_means(lambda question, _: question(value, weight), Extent.of(len(value), weight), _largest(value))[0])
+
+
+def exact_means(ask: Ask) -> np.ndarray:
+    """The mean of every target over all parts, the same for any division into parts."""
+    first = ask(_First.of, _First.__add__)
+    return _means(ask, first.extent, first.largest)
 
 
 def effective_count(weight: np.ndarray) -> float:
     """How many examples weighted rows are worth: whole weights count repetitions, others by how uneven they are."""
     extent = Extent.of(len(weight), weight)
-    if extent.is_whole:
-        return extent.total
-    weight = np.sort(weight / weight.max())  # sorted: the same sums for any order of rows
-    return float(weight.sum() ** 2 / np.sum(weight * weight))
+    return extent.total if extent.is_whole else worth_of(extent, square_sums(extent, weight))
+
+
+def square_sums(extent: Extent, weight: np.ndarray) -> np.ndarray:
+    """Sums of the weights and of their squares, whole numbers in units that the extent knows."""
+    return np.array([extent.whole_weights(weight, 0).sum(), extent.fixed_point(weight, weight, extent.largest).sum()])
+
+
+def worth_of(extent: Extent, sums: np.ndarray) -> float:
+    """How many examples weights are worth, by `square_sums`."""
+    return float((sums[0] * extent.weight_unit) ** 2 / (sums[1] * extent.unit(extent.largest)))
 
 
 def _largest(y: np.ndarray) -> np.ndarray:
     return np.abs(y).max(axis=0, initial=0.0)
 
 
-def _means(parts: Sequence[tuple[np.ndarray, np.ndarray | None]], extent: Extent, largest: np.ndarray) -> np.ndarray:
+def _largest_from(origin: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    return _largest(y - origin)
+
+
+def _means(ask: Ask, extent: Extent, largest: np.ndarray) -> np.ndarray:
     """The mean of every target."""
-    sums, total = np.zeros(len(largest), dtype=np.int64), 0.0
-    for y, weight in parts:
-        sums += [extent.fixed_point(t, weight, top).sum() for t, top in zip(y.T, largest.tolist(), strict=True)]
-        total += float(len(y)) if weight is None else float(extent.round(weight).sum())
-    total = max(total, np.finfo(float).tiny)  # no rows: the mean is 0
-    return np.array([s * extent.unit(top) / total for s, top in zip(sums, largest.tolist(), strict=True)])
+    found = ask(partial(_whole_sums, extent, largest), np.add)
+    total = max(float(found[-1]) * extent.weight_unit, np.finfo(float).tiny)  # no rows: the mean is 0
+    return np.array([s * extent.unit(top) / total for s, top in zip(found[:-1], largest.tolist(), strict=True)])
+
+
+def _whole_sums(extent: Extent, largest: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    """The sum of every target, and of the weights, in units of the extent."""
+    each = zip(y.T, largest.tolist(), strict=True)
+    sums = [extent.fixed_point(target, weight, top).sum() for target, top in each]
+    return np.array([*sums, extent.whole_weights(weight, len(y)).sum()], dtype=np.int64)
 
 
 def _exponent(x: float) -> int:

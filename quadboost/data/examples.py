@@ -58,15 +58,24 @@ def _is_missing(label: Any) -> bool:
 
 def real_targets(y: Any, name: str = "y") -> np.ndarray:
     _check_given(y, name)
+    targets = finite_targets(y, name)
+    check_range(np.ptp(targets, axis=0), name)
+    return targets
+
+
+def finite_targets(y: Any, name: str = "y") -> np.ndarray:
     targets = _real(y, name, "numbers; a classifier takes labels")
     if np.abs(targets).max() > LARGEST_TARGET:
         largest = targets.flat[np.abs(targets).argmax()]
         raise ValueError(f"{name} holds {largest}; rescale it to below {LARGEST_TARGET:g}")
-    ranges = np.ptp(targets, axis=0)
+    return targets
+
+
+def check_range(ranges: np.ndarray, name: str = "y") -> None:
+    """Refuse targets whose squares would vanish."""
     if np.any((ranges > 0) & (ranges < 1 / LARGEST_TARGET)):
         smallest = np.min(ranges, where=ranges > 0, initial=np.inf)
         raise ValueError(f"{name} has a range of {smallest:.3g}; rescale it to one above {1 / LARGEST_TARGET:g}")
-    return targets
 
 
 def _check_given(y: Any, name: str) -> None:
@@ -147,7 +156,16 @@ def examples_of(X: Any, y: np.ndarray, weight: Any, suffix: str = "") -> Example
         raise ValueError(f"X{suffix} has {n_rows} rows and y{suffix} has {len(y)}; give one target for every row")
     if weight is None:
         return Examples(X, y, None, None)
-    name = f"sample_weight{suffix}"
+    weight = checked_weights(weight, n_rows, f"sample_weight{suffix}")
+    if not weight.any():
+        raise ValueError(f"sample_weight{suffix} is zero for every row; at least one weight must be positive")
+    weight, kept = those_that_count(weight, Extent.of(n_rows, weight))
+    y = y if kept is None else y[kept]
+    return Examples(X, y, None if (weight == 1.0).all() else weight, kept)
+
+
+def checked_weights(weight: Any, n_rows: int, name: str = "sample_weight") -> np.ndarray:
+    """One finite number, not below zero, for every row."""
     if isinstance(weight, str):
         raise ValueError(f"{name} is {weight!r}, not numbers; for balanced classes give class_weight='balanced'")
     weight = np.asarray(weight)
@@ -156,21 +174,18 @@ def examples_of(X: Any, y: np.ndarray, weight: Any, suffix: str = "") -> Example
         raise ValueError(f"{name} has shape {weight.shape}; it must hold one number for each of {n_rows} rows")
     if weight.min() < 0:
         raise ValueError(f"{name} holds {weight.min()}; weights must not be negative")
-    if not weight.any():
-        raise ValueError(f"{name} is zero for every row; at least one weight must be positive")
     if weight.max() > LARGEST_WEIGHT:
         raise ValueError(f"{name} holds {weight.max()}; weights must be below {LARGEST_WEIGHT:g}")
-    if weight[weight > 0].min() < 1 / LARGEST_WEIGHT:
-        raise ValueError(
-            f"{name} holds {weight[weight > 0].min()}; weights above 0 must be above {1 / LARGEST_WEIGHT:g}"
-        )
-    weight = np.where(Extent.of(n_rows, weight).round(weight) > 0, weight, 0.0)  # so small that it cannot count
-    kept = None
-    if weight.min() == 0:
-        kept = weight > 0
-        y, weight = y[kept], weight[kept]
-    weight = None if (weight == 1.0).all() else weight
-    return Examples(X, y, weight, kept)
+    least = np.min(weight, where=weight > 0, initial=np.inf)
+    if least < 1 / LARGEST_WEIGHT:
+        raise ValueError(f"{name} holds {least}; weights above 0 must be above {1 / LARGEST_WEIGHT:g}")
+    return weight
+
+
+def those_that_count(weight: np.ndarray, extent: Extent) -> tuple[np.ndarray, np.ndarray | None]:
+    """The positive weights, and which they are (None: all); one too small to count beside the others is none."""
+    kept = extent.round(weight) > 0
+    return (weight, None) if kept.all() else (weight[kept], kept)
 
 
 def has_validation(X_val: Any, y_val: Any, sample_weight_val: Any) -> bool:
@@ -182,29 +197,26 @@ def has_validation(X_val: Any, y_val: Any, sample_weight_val: Any) -> bool:
     return X_val is not None
 
 
-def one_vs_rest(position: np.ndarray, classes: np.ndarray) -> np.ndarray:
+def one_vs_rest(position: np.ndarray, n_classes: int) -> np.ndarray:
     """-1 and +1: one column for two classes, else one column per class against the rest."""
-    wanted = np.array([1]) if len(classes) == 2 else np.arange(len(classes))
+    wanted = np.array([1]) if n_classes == 2 else np.arange(n_classes)
     return np.where(position[:, None] == wanted, 1.0, -1.0)
 
 
-def positions_of(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
+def positions_of(labels: np.ndarray, classes: np.ndarray, name: str = "y_val") -> np.ndarray:
     position = np.searchsorted(classes, labels)
     known = classes[np.minimum(position, len(classes) - 1)] == labels
     if not known.all():
-        raise ValueError(f"y_val holds the label {labels[~known].tolist()[0]!r}, which y does not have")
+        raise ValueError(f"{name} holds the label {labels[~known].tolist()[0]!r}, which y does not have")
     return position
 
 
-def class_weights(
-    given: Any, classes: np.ndarray, position: np.ndarray, weight: np.ndarray | None
-) -> np.ndarray | None:
-    """The weight of each class, or None where all weigh the same."""
+def class_weights(given: Any, classes: np.ndarray, mass: np.ndarray) -> np.ndarray | None:
+    """The weight of each class, or None where all weigh the same; `mass` is the weight of its rows."""
     if given is None:
         return None
     if isinstance(given, str):
         one_of("class_weight", given, ("balanced",))
-        mass = np.bincount(position, weights=weight, minlength=len(classes))
         return _rounded(mass.sum() / (len(classes) * mass))
     if not isinstance(given, Mapping):
         raise ValueError(f"class_weight={given!r} is not known; give 'balanced', or a dict from class to weight")

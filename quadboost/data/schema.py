@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from .tables import Coded, Table, Value, as_coded, as_numbers, decode, is_category, listed, open_table
+from .records import RecordReader, records_table
+from .tables import Coded, Table, Value, as_coded, as_numbers, decode, is_category, is_records, listed, open_table
 
 TEXT, MIXED = "text", "text and numbers"
 MANY_UNSEEN = 10  # rows of unseen values, from which on it is hardly by chance
@@ -32,16 +33,35 @@ class FrameSchema:
     categories : dict
         Feature index -> levels. A level is the list of the values it stands for: one, or several rare ones.
         Features that are not here are numbers.
+    orders : dict
+        Feature index -> texts, ascending: numbers that tables may hold as ordered categories. The number is the place.
     """
 
     n_features: int
     feature_names: tuple[str, ...] | None
     categories: dict[int, list[list[Value]]]
+    orders: Mapping[int, Sequence[str]] = field(default_factory=dict)
+
+    @property
+    def in_info(self) -> dict[str, Any]:
+        """What a model's `info` tells of ordered categories."""
+        orders = {str(feature): list(levels) for feature, levels in self.orders.items()}
+        return {"orders": orders} if orders else {}
 
     @cached_property
     def level_of(self) -> dict[int, dict[Value, int]]:
         """Feature index -> value -> index of its level."""
         return {feature: _level_of(levels) for feature, levels in self.categories.items()}
+
+    @cached_property
+    def record_reader(self) -> RecordReader | None:
+        """Of records; None where features have no names."""
+        return None if self.feature_names is None else RecordReader(self.feature_names, self.level_of)
+
+
+def is_order(levels: Any) -> bool:
+    """Whether these can be the levels of an ordered category: text, each once."""
+    return len(levels) > 0 and all(type(own) is str for own in levels) and len(set(levels)) == len(levels)
 
 
 def _level_of(levels: list[list[Value]]) -> dict[Value, int]:
@@ -54,6 +74,7 @@ def read_table(
     categorical_features: Any = "auto",
     min_category_count: float = 5,
     sample_weight: Any = None,
+    ordered: Iterable[Any] = (),
 ) -> tuple[FrameSchema, np.ndarray]:
     """Learn the names of the columns, which of them are categories, and their levels; return X by that, too.
 
@@ -70,6 +91,8 @@ def read_table(
         alone there stays itself.
     sample_weight : array of shape (m,), optional
         Values that are seen only in rows of weight 0 are no levels.
+    ordered : iterable of column names or indices
+        Columns that are to be numbers: where one is an ordered category of text, the places of its levels, from 0 on.
 
     Returns
     -------
@@ -81,21 +104,38 @@ def read_table(
     """
     table = open_table(X)
     auto = isinstance(categorical_features, str) and categorical_features == "auto"
-    declared = set() if auto else _declared(categorical_features, table)
+    declared = set() if auto else declared_categories(categorical_features, table)
     if table.numbers is not None and not declared:
         return FrameSchema(table.shape[1], table.names, {}), _real(table.numbers())
     weight = None if sample_weight is None else np.asarray(sample_weight)
-    categories, matrix = {}, np.empty(table.shape, order="F")
+    categories, orders, matrix = {}, dict[int, list[str]](), np.empty(table.shape, order="F")
+    names = dict(zip(table.names or (), range(table.shape[1]), strict=False))
+    to_be_numbers = {names.get(item, item) for item in ordered}
     for j in range(table.shape[1]):
         label = table.label(j)
         column = table.read(j, label)
+        if j in to_be_numbers and isinstance(column, Coded) and is_order(column.order):
+            orders[j] = list(column.order)
+            matrix[:, j] = _places(column, orders[j], label)
+            continue
         if j in declared or (auto and table.typed and is_category(column)):
             coded = as_coded(column, label)
-            categories[j] = _levels(coded, weight, min_category_count, label)
+            categories[j] = levels_of(level_sizes(coded, weight), min_category_count, label)
             matrix[:, j] = _numbered(coded, _level_of(categories[j]))
         else:
             matrix[:, j] = as_numbers(column, label, table.text_remedy(j))
-    return FrameSchema(table.shape[1], table.names, categories), matrix
+    return FrameSchema(table.shape[1], table.names, categories, orders), matrix
+
+
+def _places(column: Coded, order: Sequence[str], label: str) -> np.ndarray:
+    """The place of each row's value in an order, NaN where it is missing."""
+    place: dict[Value, int] = {level: i for i, level in enumerate(order)}
+    for value in column.values:
+        if value not in place:
+            raise ValueError(f"{label} holds {value!r:.60}, which has no place in the order {listed(order)}")
+    if column.order and list(column.order) != list(order):
+        raise ValueError(f"{label} has the order {listed(column.order)}, but in training it was {listed(order)}")
+    return decode([place[value] for value in column.values], column.codes)
 
 
 def to_matrix(X: Any, schema: FrameSchema, *, allow_extra: bool = False, owner: str = "this model") -> np.ndarray:
@@ -103,8 +143,9 @@ def to_matrix(X: Any, schema: FrameSchema, *, allow_extra: bool = False, owner: 
 
     Parameters
     ----------
-    X : array, list of rows, pandas or polars DataFrame, or pyarrow Table
-        Columns are matched by name, in any order, if both X and the schema have names, else by position.
+    X : array, list of rows, pandas or polars DataFrame, pyarrow Table, or records (dicts from names to values)
+        Columns are matched by name, in any order, if both X and the schema have names, else by position. What a record
+        lacks is missing there.
     schema : FrameSchema
     allow_extra : bool
         Ignore named columns that the schema does not have, instead of refusing them.
@@ -118,8 +159,17 @@ def to_matrix(X: Any, schema: FrameSchema, *, allow_extra: bool = False, owner: 
         A float array without categories is returned as it is, not copied; a view of a DataFrame may be
         read-only.
     """
-    table = open_table(X)
-    source = _match_columns(table, schema, allow_extra, owner)
+    if not is_records(X):
+        table = open_table(X)
+        source = _match_columns(table, schema, allow_extra, owner)
+    else:
+        records = X if type(X) in (list, tuple) else [X]
+        reader = schema.record_reader
+        matrix = None if reader is None else reader.matrix(records)
+        if matrix is not None:
+            return matrix
+        table = records_table(records, schema.feature_names, allow_extra, owner)
+        source = list(range(schema.n_features))
     if table.numbers is not None and not schema.categories:
         matrix = table.numbers()
         if source != list(range(table.shape[1])):
@@ -135,6 +185,8 @@ def to_matrix(X: Any, schema: FrameSchema, *, allow_extra: bool = False, owner: 
             matrix[:, feature] = _numbered(coded, level_of)
             if coded.values and level_of and not any(value in level_of for value in coded.values):
                 _tell_unseen(coded, level_of, label, owner)
+        elif feature in schema.orders and isinstance(column, Coded) and column.values:
+            matrix[:, feature] = _places(column, schema.orders[feature], label)
         else:
             matrix[:, feature] = as_numbers(column, label, remedy)
     return matrix
@@ -173,30 +225,35 @@ def kind_of(values: Iterable[Value]) -> str:
     return "true and false" if types == {bool} else "numbers"
 
 
-def _levels(column: Coded, weight: np.ndarray | None, min_count: float, label: str) -> list[list[Value]]:
+def level_sizes(column: Coded, weight: np.ndarray | None) -> dict[Value, tuple[int, float]]:
+    """The rows and the weight of every value of a column; values that are seen only with a weight of 0 are none."""
     seen = column.codes >= 0
     if weight is not None:
         seen &= weight > 0
-    codes = column.codes[seen]
-    size = np.bincount(codes, minlength=len(column.values))
-    if weight is not None:
-        # Rows too, not their weight alone: weights that sum to 1 would make every level rare.
-        size = np.maximum(size, np.bincount(codes, weight[seen], minlength=len(column.values)))
-    size_of = {value: n for value, n in zip(column.values, size.tolist(), strict=True) if n > 0}
+    codes, n = column.codes[seen], len(column.values)
+    count = np.bincount(codes, minlength=n)
+    mass = count if weight is None else np.bincount(codes, weight[seen], minlength=n)
+    each = zip(column.values, count.tolist(), mass.tolist(), strict=True)
+    return {value: (rows, float(own)) for value, rows, own in each if rows}
+
+
+def levels_of(sizes: Mapping[Value, tuple[int, float]], min_count: float, label: str) -> list[list[Value]]:
+    """The levels of a category, by the sizes of its values."""
     for infinity in (math.inf, -math.inf):
-        if infinity in size_of:
+        if infinity in sizes:
             raise ValueError(f"{label} is a category, and {infinity} cannot be a level of one")
-    for value in size_of:
+    for value in sizes:
         if type(value) is int and value not in INTEGERS:
             raise ValueError(f"{label} is a category, and {value!r:.60} is an integer beyond 64 bits; make it text")
-    levels = sorted(size_of, key=lambda value: (isinstance(value, str), value))
-    rare = [value for value in levels if size_of[value] < min_count]
+    levels = sorted(sizes, key=lambda value: (isinstance(value, str), value))
+    # Rows too, not their weight alone: weights that sum to 1 would make every level rare.
+    rare = [value for value in levels if max(sizes[value]) < min_count]
     if len(rare) < 2:
         return [[value] for value in levels]
-    return [*([value] for value in levels if size_of[value] >= min_count), rare]
+    return [*([value] for value in levels if max(sizes[value]) >= min_count), rare]
 
 
-def _declared(categorical_features: Any, table: Table) -> set[int]:
+def declared_categories(categorical_features: Any, table: Table) -> set[int]:
     """Return the indices of the columns that the user calls categories."""
     if categorical_features is None:
         return set()

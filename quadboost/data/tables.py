@@ -27,6 +27,7 @@ class Coded(NamedTuple):
     codes: np.ndarray  # for each row the index of its value, -1 if it is missing
     values: list[Value]  # distinct
     is_category: bool  # the column's own type says so
+    order: tuple[Any, ...] = ()  # all levels of its type, ascending, where that says so
 
 
 Column: TypeAlias = np.ndarray | Coded
@@ -43,7 +44,7 @@ def _coded(codes: np.ndarray, values: Iterable[Any], label: str, is_category: bo
     return Coded(np.array([*new_codes, -1], dtype=np.intp)[codes], list(index), is_category)
 
 
-def _code_list(rows: list[Any], label: str, is_category: bool = False) -> Coded:
+def code_list(rows: list[Any], label: str, is_category: bool = False) -> Coded:
     try:
         index = {value: i for i, value in enumerate(dict.fromkeys(rows))}
     except TypeError:  # unhashable, so none of ours: say which
@@ -154,8 +155,9 @@ def check_is_table(X: Any, name: str = "X") -> None:
         raise TypeError(f"{name} is a lazy {kind.__name__}; use {name}.collect() or {name}.compute()")
     if isinstance(X, Iterator):
         raise TypeError(f"{name} is a {kind.__name__}, which can be read only once; use list({name})")
-    if isinstance(X, Mapping) and not is_sparse(X):
-        raise ValueError(f"{name} is a {kind.__name__}; make a frame of it, such as pandas.DataFrame({name})")
+    if is_records(X):
+        what = kind.__name__ if isinstance(X, Mapping) else f"{kind.__name__} of dicts"
+        raise ValueError(f"{name} is a {what}; make a frame of it, such as pandas.DataFrame({name})")
     if X is None or isinstance(X, str | bytes | Set | numbers.Number):
         raise ValueError(f"{name} is {X!r:.60}, and no table; give an array, a list of rows or a frame")
 
@@ -195,8 +197,18 @@ def _dense(X: Any) -> np.ndarray:
     return np.asarray(X.toarray())
 
 
+def is_records(X: Any) -> bool:
+    """Whether X is a list of dicts, or one dict."""
+    first = X[0] if type(X) in (list, tuple) and X else X
+    return type(first) is dict or (
+        isinstance(first, Mapping) and not is_sparse(first)
+    )  # some sparse matrices are dicts
+
+
 def has_names(X: Any) -> bool:
-    """Whether X is a frame whose columns have names."""
+    """Whether X is a frame whose columns have names, or records."""
+    if is_records(X):
+        return True
     kind = type(X)
     columns = X.column_names if hasattr(kind, "column_names") else X.columns if hasattr(kind, "columns") else ()
     return any(isinstance(name, str) for name in columns)
@@ -222,8 +234,8 @@ def _array_table(X: Any) -> Table:
         # tolist makes ints of datetime64[ns]
         rows = list(array[:, j]) if array.dtype.kind in "mM" else array[:, j].tolist()
         if {float, type(None)} >= set(map(type, rows)):
-            return np.array(rows, dtype=np.float64)  # as _code_list would, but many distinct values are slow there
-        return _code_list(rows, label)
+            return np.array(rows, dtype=np.float64)  # as code_list would, but many distinct values are slow there
+        return code_list(rows, label)
 
     hint = ", or pass a DataFrame"
     if array.dtype.kind in "UT":
@@ -258,15 +270,16 @@ def _pandas_column(series: Any, label: str) -> Column:
     if hasattr(dtype, "pyarrow_dtype"):
         return _arrow_column(series.array.__arrow_array__(), label)
     if dtype.kind in "iu" and series.hasnans and _are_large(series.min(), series.max()):
-        return _code_list(series.tolist(), label)
+        return code_list(series.tolist(), label)
     if dtype.kind in "iuf":
         options = {} if isinstance(dtype, np.dtype) else {"dtype": np.float64, "na_value": np.nan}
         return np.asarray(series.to_numpy(**options))
     try:
         codes, values = series.factorize()
     except TypeError:  # unhashable
-        return _code_list(series.tolist(), label)
-    return _coded(codes, values.tolist(), label, is_category=dtype != np.object_)
+        return code_list(series.tolist(), label)
+    coded = _coded(codes, values.tolist(), label, is_category=dtype != np.object_)
+    return coded._replace(order=tuple(dtype.categories.tolist())) if getattr(dtype, "ordered", None) else coded
 
 
 def _are_large(least: Any, most: Any) -> bool:
@@ -281,11 +294,12 @@ def _polars_table(X: Any) -> Table:
 def _polars_column(series: Any, label: str) -> Column:
     dtype = series.dtype
     if dtype.is_integer() and series.null_count() and _are_large(series.min(), series.max()):
-        return _code_list(series.to_list(), label)
+        return code_list(series.to_list(), label)
     if dtype.is_numeric():
         in_numpy = not dtype.is_decimal() and "128" not in str(dtype)
         return np.asarray((series if in_numpy else series.cast(float)).to_numpy())
-    return _code_list(series.to_list(), label, is_category=str(dtype) not in ("Null", "Object"))
+    coded = code_list(series.to_list(), label, is_category=str(dtype) not in ("Null", "Object"))
+    return coded._replace(order=tuple(dtype.categories.to_list())) if str(dtype).startswith("Enum") else coded
 
 
 def _arrow_table(X: Any) -> Table:
@@ -299,16 +313,18 @@ def _arrow_column(column: Any, label: str) -> Column:
     if kind.startswith(("int", "uint")) and column.null_count:
         stored = _arrow_stored(_one_chunk(column), kind)  # where a value is missing, any number
         if _are_large(stored.min(), stored.max()):
-            return _code_list(column.to_pylist(), label)
+            return code_list(column.to_pylist(), label)
     if kind.startswith(("int", "uint", "halffloat", "float", "double")):
         return _arrow_numbers(_one_chunk(column), _ARROW_FLOATS.get(kind, kind), math.nan)
     try:
         coded = column if kind.startswith("dictionary") else column.dictionary_encode()
     except NotImplementedError:  # nested
-        return _code_list(column.to_pylist(), label)
+        return code_list(column.to_pylist(), label)
     coded = _one_chunk(coded)
     codes = _arrow_numbers(coded.indices.cast("int64"), "int64", -1)
-    return _coded(codes, coded.dictionary.to_pylist(), label, is_category=True)
+    levels = coded.dictionary.to_pylist()
+    found = _coded(codes, levels, label, is_category=True)
+    return found._replace(order=tuple(levels)) if getattr(column.type, "ordered", False) else found
 
 
 def _one_chunk(column: Any) -> Any:

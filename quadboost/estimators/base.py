@@ -34,112 +34,14 @@ from ..fitting.problem import Problem, Reading, Rows
 from ..fitting.training import train
 from ..model.ensemble import Ensemble, ShapeFunction
 from ..model.explained import Explained
-from ..model.patterns import pattern_arrays
+from ..model.patterns import are_few, pattern_arrays
+from ..parts.fit import problem_of_parts
+from ..parts.source import Part, Source
+from ..voters.binned import Binned
 from .watching import Judge, Model, Watch, best_stage
 
 if TYPE_CHECKING:
     from typing_extensions import Self  # in typing from Python 3.11 on
-
-TREE_PARAMETERS = """n_trees : int
-        How many trees to grow; every node of them is a voter beside the stumps: a rule, such as "young and low income".
-        0: stumps alone.
-    max_leaves : int
-        Most leaves of a tree, at most 254.
-    max_conditions : int, optional
-        Most features that meet in a rule; 2: pairs only.
-    interaction_cst : "pairwise", "no_interactions" or a list of groups of columns, optional
-        Which features may meet in a rule: those of a group, given by their names or numbers. Columns in no group are
-        one more.
-    growth_rows : int
-        Trees are grown on at most so many rows, and weighed on all of them."""
-
-SHARED_PARAMETERS = """penalty : {"auto", "l1", "l2", "linf", None}
-        Of the weights; "auto": l1, for few stumps, or with trees l2, for accuracy. None is the paper's vanilla
-        QuadBoost.
-    reg_lambda : float, "auto" or "theory"
-        Strength of an l1 penalty, which adds 2 reg_lambda sum |a| to the risk, or of an l2 penalty, which adds
-        reg_lambda sum a^2. "auto", for l1: by generalised cross-validation along the path from the strongest useful
-        penalty down, on the moments (forward: 0.4 std(y) / sqrt(m)); for l2, with K voters, 0.3 K / m (forward:
-        1600 sqrt(K) / m). What it came to is in `reg_lambda_`.
-        "theory", for labels only, is the one of the risk bound: larger than what predicts best. Under other losses the
-        strength is that of mean(loss) + reg_lambda sum |a|, or + reg_lambda / 2 sum a^2; the squared loss is half the
-        risk, so it means the same there.
-    alpha_max : float
-        Largest weight under the linf penalty.
-    mode : {"corrective", "forward"}
-        A voter drawn again is re-weighted, or (the paper's plain loop) a second copy of it is added.
-    max_rounds : int
-        Most boosting rounds, for each output. A `ConvergenceWarning` says when they were too few.
-    thresholds : int, "auto" or "all"
-        Most thresholds of a feature. "auto": 255, or fewer where there are more than 400 features, but at least 15;
-        "all": every midpoint of distinct values.
-    spacing : {"quantile", "uniform"}
-        Thresholds with equal mass between them, or evenly spaced.
-    fit_intercept : bool
-        An unpenalised constant, always at its optimum. The paper has none.
-    reweight_every : int, "auto" or None
-        Re-weight the voters of the ensemble after every so many rounds. "auto": where there is a dual gap, solve for
-        all their weights at once as often as that pays.
-    reweight_sweeps : int or "solve"
-        Re-weighting sweeps at a time; "solve": all weights of the ensemble are solved for at once, which reaches the
-        optimum in far fewer rounds, and pays where no more than a few hundred voters have a weight.
-    validation_fraction : float, optional
-        Share of the rows to set aside for early stopping, where no validation set is given to `fit`.
-    patience : int
-        Stop after so many rounds (under other losses: passes) without a lower validation risk, or loss.
-    tol : float
-        Stop when the dual gap is at most this times the risk of the best constant: a proof that the objective is that
-        near to its minimum. Where there is no gap (no penalty, or forward mode): when no voter's weight would move by
-        more than a thousandth of this, in units of the target's standard deviation. Under other losses: when a pass
-        lowers the objective by less than this, as a share of what all passes have lowered it by.
-    cache_bytes : int
-        Memory for Gram columns; more is faster, the result is the same.
-    categorical_features : "auto", None, or a list of columns
-        Features of which each level is a voter. "auto": text, bool and categorical columns of a frame.
-    min_category_count : int
-        Levels of less weight than this are pooled.
-    monotonic_cst : dict or list, optional
-        From columns (names or numbers) to 1, -1 or 0: the score may only rise with the feature, only fall, or both; or
-        a list with one of these for each column. What a missing value adds is free. With several scores a sign is for
-        all of them; a list of as many signs, in place of one, has a sign for each.
-    warm_start : bool
-        Go on from the last fit, which must have been on the same data.
-    max_seconds : float, optional
-        Stop the rounds after this time.
-    callbacks : list of callables, optional
-        Called as callback(round, risk, validation_risk) every `callback_every` rounds; a true answer stops them.
-        With several outputs they are called for each.
-    callback_every : int
-    n_jobs : int, optional
-        Threads; None: every core that this process may use. The result is the same bits for any number.
-    random_state : int, optional
-        For `validation_fraction`.
-    verbose : int
-        1: show progress, by a bar; 2: by a line every few seconds."""
-
-SHARED_ATTRIBUTES = """ensemble_ : Ensemble
-        The model itself, usable without scikit-learn.
-    intercept_ : float, or array of shape (n_outputs,)
-    n_features_in_ : int
-    feature_names_in_ : array of str
-        Where X had names.
-    n_rounds_ : int
-        Rounds behind the ensemble. This and what follows: a list, one entry per output, where there are several.
-    history_ : dict of arrays, one entry a round, also of rounds after the best one
-        voter (and its feature and threshold), edge, weight, risk, objective, and validation_risk if there is any.
-        Where `reg_lambda` was chosen along a path, also path_lambda, path_risk, path_gcv and path_active (voters with a
-        weight), one entry per strength that was tried. Under other losses: loss and objective after each pass, the
-        rounds it took, and validation_loss if there is any.
-    dual_gap_ : float
-        A bound on the distance of the objective from its minimum, in corrective mode; NaN where none is known.
-    violation_ : float
-        The largest violation of the conditions of optimality, in corrective mode.
-    reg_lambda_ : float
-    stop_reason_ : {"max_rounds", "converged", "patience", "max_seconds", "callback", "grown"}
-        "grown": the weights are those that trees were grown with.
-    feature_importances_ : array of shape (d,)
-        How much each feature moves the scores of the training rows: standard deviation, as a share of the sum."""
-
 
 # Parameters that may differ from those of the fit that a warm start goes on from.
 MAY_CHANGE = ("max_rounds", "max_seconds", "callbacks", "callback_every", "cache_bytes", "n_jobs", "verbose")
@@ -212,7 +114,7 @@ class QuadBoost(Explained, BaseEstimator):
     def _check_fitted(self, X: Any) -> None:
         """Refuse to predict before a fit; warn where X has no names and training had, as scikit-learn does."""
         check_is_fitted(self)
-        if self.ensemble_.feature_names is not None and not has_names(X):
+        if self.ensemble_.feature_names is not None and not (has_names(X) or isinstance(X, Binned)):
             warnings.warn(
                 f"X does not have valid feature names, but {type(self).__name__} was fitted with feature names",
                 UserWarning,
@@ -307,6 +209,21 @@ class QuadBoost(Explained, BaseEstimator):
         own = (self.categorical_features, self.min_category_count, type(self).__name__)
         return Reading(*own, self.monotonic_cst, self.interaction_cst)
 
+    def _of_parts(
+        self, source: Source[Part], options: Options, needs_rows: bool, **more: Any
+    ) -> tuple[Problem, Measured | None]:
+        """The problem of rows in parts, and their moments unless a fit needs the rows themselves."""
+        given = self.get_params(deep=False)
+        for name, is_refused, remedy in (
+            ("reg_lambda", options.reg_lambda == "theory", "use 'auto' or a number"),
+            ("validation_fraction", given.get("validation_fraction") is not None, "give X_val and y_val to fit"),
+            ("thresholds_per_fold", given.get("thresholds_per_fold", False), "set it to False"),
+        ):
+            if is_refused:
+                raise ValueError(f"{name}={given[name]!r} needs all values in memory; with rows in parts {remedy}")
+        needs_rows |= options.loss != "squared" or bool(options.growth.n_trees) or given.get("warm_start", False)
+        return problem_of_parts(source, is_classifier(self), self._reading, options, needs_rows=needs_rows, **more)
+
     def _fit(
         self, problem: Problem, validation: Rows | None, options: Options, start: float,
         measured: Measured | None = None, eval_metric: Any = None,
@@ -349,40 +266,43 @@ class QuadBoost(Explained, BaseEstimator):
         calibration = calibrate(problem, measured, options, trained, gone) if is_calibrated else None
         weight = np.column_stack([result.weight for result in trained.boosted])
         self.feature_importances_ = importance_of(trained.voters, measured.moments, weight)
-        info = {
-            "quadboost": __version__,
-            "estimator": type(self).__name__,
-            "parameters": {
-                name: _plain(value) for name, value in self.get_params(deep=False).items() if name not in UNTOLD
-            },
-            "rows": len(rows.X),
-            "validation_rows": 0 if validation is None else len(validation.X),
-            "seconds": time.monotonic() - start,
-            "reg_lambda": trained.reg_lambda,
-            "outputs": [result.figures() for result in trained.boosted],
-            "feature_importances": self.feature_importances_.tolist(),
-        }
-        loss, link = options.loss, trained.link
-        boosted = trained.boosted
-        sums = measured.moments.sums
+        info = self._info(trained, rows, validation, start)
         found = problem.ensemble(
-            trained.voters, boosted, info, loss=loss, link=link, calibration=calibration, sums=sums
-        )
-        self._take_over(found.replace(**pattern_arrays(found, measured.rows.X, measured.rows.weight)))
+            trained.voters, trained.boosted, info, loss=options.loss, link=trained.link, calibration=calibration,
+            sums=measured.moments.sums,
+        )  # fmt: skip
+        if are_few(found, measured.rows.n_rows):
+            found = found.replace(**pattern_arrays(found, measured.rows.matrix(), measured.rows.weight))
+        self._take_over(found)
         self._link = (0.0, 1.0) if calibration is None else calibration
         self._warm = None
         if self.warm_start:
-            shape, parameters = problem.rows.y.shape, self._lasting_parameters()
+            shape, parameters = (problem.rows.n_rows, problem.rows.n_outputs), self._lasting_parameters()
             self._warm = _Warm(trained.voters.fingerprint, shape, parameters, split, trained.warm)
         self._target_scale = problem.target_scale
         self._tell(trained, problem.one_output)
         return trained
 
+    def _info(self, trained: Trained, rows: Rows, validation: Rows | None, start: float) -> dict[str, Any]:
+        """What a model keeps of the fit that it came from."""
+        parameters = self.get_params(deep=False).items()
+        return {
+            "quadboost": __version__,
+            "estimator": type(self).__name__,
+            "parameters": {name: _plain(value) for name, value in parameters if name not in UNTOLD},
+            "rows": rows.n_rows,
+            "validation_rows": 0 if validation is None else validation.n_rows,
+            "seconds": time.monotonic() - start,
+            "reg_lambda": trained.reg_lambda,
+            "outputs": [result.figures() for result in trained.boosted],
+            "feature_importances": self.feature_importances_.tolist(),
+        }
+
     def _train(
         self, problem: Problem, measured: Measured, held_out: Measured | None, options: Options, warm: _Warm | None,
         judge: Judge | None, model: Model,
     ) -> Trained:  # fmt: skip
-        schedule, n_outputs = options.schedule, measured.rows.y.shape[1]
+        schedule, n_outputs = options.schedule, measured.rows.n_outputs
         with (
             steps_of(self.verbose if options.follows_path else 0, None, "strength") as tell,
             news_of(self.verbose, self.callbacks or (), schedule.max_rounds, n_outputs) as callback,
@@ -430,7 +350,7 @@ class QuadBoost(Explained, BaseEstimator):
                 f"warm_start goes on from a fit to {_columns(before)}, but X now has {_columns(columns)}; "
                 "give the same data, or set warm_start=False"
             )
-        shape = problem.rows.y.shape
+        shape = (problem.rows.n_rows, problem.rows.n_outputs)
         if warm.shape != shape:
             raise ValueError(
                 f"warm_start goes on from a fit to targets of shape {warm.shape}, but y now has {shape}; "

@@ -33,6 +33,7 @@ from ..fitting.measured import Measured, Options
 from ..fitting.problem import Problem
 from ..model.ensemble import Ensemble
 from ..moments.moments import DEFAULT_CACHE_BYTES
+from ..voters.binned import Binned
 from .base import QuadBoost
 from .plain import QuadBoostClassifier, QuadBoostRegressor
 
@@ -184,7 +185,7 @@ class _Search(QuadBoost):
             number = np.arange(len(y)) if kept is None else np.where(kept, np.cumsum(kept) - 1, -1)
         else:  # rows of weight 0 are no rows: a splitter does not see them
             rows = np.arange(len(y)) if kept is None else np.flatnonzero(kept)
-            number, X, y = np.arange(len(rows)), X if len(rows) == len(y) else _safe_indexing(X, rows), y[rows]
+            number, X, y = np.arange(len(rows)), X if len(rows) == len(y) else _some_rows(X, rows), y[rows]
             groups = None if groups is None else groups[rows]
             all_splits = check_cv(cv, y, classifier=is_classifier(self)).split(X, y, groups)
         splits: list[Split] = []
@@ -252,7 +253,9 @@ class _Search(QuadBoost):
 
             def error(fold: Fold, runs: Sequence[Boosted]) -> float:
                 found = model(fold, runs)
-                wrong = found.labels_of(found.score_matrix(rows.X[fold.rows], n_jobs=1)) != problem.given.y[fold.rows]
+                wrong = (
+                    found.labels_of(found.score_matrix(rows.matrix(fold.rows), n_jobs=1)) != problem.given.y[fold.rows]
+                )
                 return float(np.average(wrong, weights=None if rows.weight is None else rows.weight[fold.rows]))
 
             return error
@@ -260,12 +263,13 @@ class _Search(QuadBoost):
         original = np.arange(len(y)) if kept is None else np.flatnonzero(kept)
         scorer = self.scoring if callable(self.scoring) else get_scorer(self.scoring)
         weight = problem.given.all_weights() if _takes_weights(scorer) else None
+        X = problem.given.X
 
         def score(fold: Fold, runs: Sequence[Boosted]) -> float:
             estimator = self._plain.from_ensemble(model(fold, runs), n_jobs=1)
             own = original[fold.rows]
             weighted = {} if weight is None else {"sample_weight": weight[own]}
-            return float(scorer(estimator, _safe_indexing(problem.given.X, own), y[own], **weighted))
+            return float(scorer(estimator, _some_rows(X, own), y[own], **weighted))
 
         return score
 
@@ -274,19 +278,28 @@ class _Search(QuadBoost):
         best: Any = self._estimator(**self.best_params_)
         options = best._options()
         best._fit(folds.problem, None, options, start, None if options.growth.n_trees else measured)
-        best.ensemble_ = best.ensemble_.replace(bin_error=bin_errors(folds, options, best.ensemble_))
-        best.ensemble_.info["estimator"] = type(self).__name__
-        best.ensemble_.info["cross_validation"] = {
+        choice = {
             "scoring": self.scoring if isinstance(self.scoring, str) else _name_of(self.scoring),
             "score": self.best_score_,
             "splits": sum(name.startswith("split") for name in self.cv_results_),
             "candidates": len(self.cv_results_["mean_test_score"]),
             "chosen": self.best_params_,
         }
+        best.ensemble_ = best.ensemble_.replace(
+            bin_error=bin_errors(folds, options, best.ensemble_),
+            info={**best.ensemble_.info, "estimator": type(self).__name__, "cross_validation": choice},
+        )
         self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         for name in vars(best).keys() - best.get_params(deep=False).keys():
             setattr(self, name, vars(best)[name])
         self.best_estimator_ = best
+
+
+def _some_rows(X: Any, rows: np.ndarray) -> Any:
+    """Those rows of a table. Some versions of scikit-learn that we support do not know tables of pyarrow."""
+    if isinstance(X, Binned):
+        return X[rows]
+    return X.take(rows) if hasattr(X, "column_names") else _safe_indexing(X, rows)
 
 
 def _penalties(given: Any) -> list[Any]:
@@ -370,7 +383,9 @@ class QuadBoostClassifierCV(_Search, QuadBoostClassifier):
     ) -> None:  # fmt: skip
         self._set_parameters(locals())
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:  # type: ignore[override]
+    def fit(  # type: ignore[override]
+        self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
+    ) -> Self:
         """Choose, and learn from all rows with the choice.
 
         Parameters
@@ -383,7 +398,7 @@ class QuadBoostClassifierCV(_Search, QuadBoostClassifier):
             For the splitter: rows of a group stay together.
         """
         start, options = time.monotonic(), self._check()
-        problem = Problem.of_labels(X, y, sample_weight, self._reading, self.class_weight)
+        problem, _ = self._problem(X, y, sample_weight, options, needs_rows=True)
         self._fit_search(problem, y, groups, options, start)
         return self
 
@@ -419,7 +434,9 @@ class QuadBoostRegressorCV(_Search, QuadBoostRegressor):
     ) -> None:  # fmt: skip
         self._set_parameters(locals())
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:  # type: ignore[override]
+    def fit(  # type: ignore[override]
+        self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
+    ) -> Self:
         """Choose, and learn from all rows with the choice.
 
         Parameters
@@ -431,6 +448,6 @@ class QuadBoostRegressorCV(_Search, QuadBoostRegressor):
             For the splitter: rows of a group stay together.
         """
         start, options = time.monotonic(), self._check()
-        problem = Problem.of_targets(X, y, sample_weight, self._reading, self.standardize)
+        problem, _ = self._problem(X, y, sample_weight, options, needs_rows=True)
         self._fit_search(problem, y, groups, options, start)
         return self

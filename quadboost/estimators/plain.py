@@ -11,9 +11,13 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 
 from ..common.progress import Callback
 from ..data.examples import has_validation
+from ..fitting.measured import Measured, Options
 from ..fitting.problem import Problem
 from ..moments.moments import DEFAULT_CACHE_BYTES
-from .base import SHARED_ATTRIBUTES, SHARED_PARAMETERS, TREE_PARAMETERS, QuadBoost
+from ..parts.fit import closed
+from ..parts.rows import as_source
+from .base import QuadBoost
+from .docstrings import SHARED_ATTRIBUTES, SHARED_PARAMETERS, TREE_PARAMETERS
 
 if TYPE_CHECKING:
     from typing_extensions import Self  # in typing from Python 3.11 on
@@ -56,7 +60,7 @@ class QuadBoostClassifier(ClassifierMixin, QuadBoost):
         self._set_parameters(locals())
 
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, X_val: Any = None, y_val: Any = None, *,
+        self, X: Any, y: Any = None, sample_weight: Any = None, X_val: Any = None, y_val: Any = None, *,
         sample_weight_val: Any = None, eval_metric: Any = None,
     ) -> Self:  # fmt: skip
         """Learn an ensemble.
@@ -64,10 +68,12 @@ class QuadBoostClassifier(ClassifierMixin, QuadBoost):
         Parameters
         ----------
         X : array, list of rows, pandas or polars frame, pyarrow table or sparse matrix, of shape (m, d)
-            Missing values are NaN, None or NA.
+            Missing values are NaN, None or NA. For tables that do not fit into memory:
+            `quadboost.Rows`, which have targets and weights too, or a pyarrow dataset; the model is the same.
         y : array of shape (m,)
-            Labels.
+            Labels. Of a dataset: the name of their column.
         sample_weight : array of shape (m,), optional
+            Of a dataset: the name of their column.
         X_val, y_val, sample_weight_val : optional
             Rows on which to choose the number of rounds, or of passes.
         eval_metric : {"error", "log_loss", "roc_auc"} or callable(y, predictions), optional
@@ -75,12 +81,22 @@ class QuadBoostClassifier(ClassifierMixin, QuadBoost):
             of two classes, else of every class), and returns a number of which less is better.
         """
         start, options = time.monotonic(), self._options()
-        problem = Problem.of_labels(X, y, sample_weight, self._reading, self.class_weight)
+        problem, measured = self._problem(X, y, sample_weight, options)
         validation = None
         if has_validation(X_val, y_val, sample_weight_val):
             validation = problem.more_rows(X_val, y_val, sample_weight_val, "_val", self._reading)
-        self._warn_if_short(self._fit(problem, validation, options, start, eval_metric=eval_metric))
+        trained = self._fit(problem, validation, options, start, measured, eval_metric)
+        closed(measured)
+        self._warn_if_short(trained)
         return self
+
+    def _problem(
+        self, X: Any, y: Any, sample_weight: Any, options: Options, needs_rows: bool = False
+    ) -> tuple[Problem, Measured | None]:
+        source = as_source(X, y, sample_weight, self.verbose)
+        if source is not None:
+            return self._of_parts(source, options, needs_rows, class_weight=self.class_weight)
+        return Problem.of_labels(X, y, sample_weight, self._reading, self.class_weight), None
 
     def decision_function(self, X: Any) -> np.ndarray:
         """The score of every row: shape (m,) for two classes, else (m, n_classes); log-odds where there is a link."""
@@ -151,7 +167,7 @@ class QuadBoostRegressor(RegressorMixin, QuadBoost):
         return tags
 
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, X_val: Any = None, y_val: Any = None, *,
+        self, X: Any, y: Any = None, sample_weight: Any = None, X_val: Any = None, y_val: Any = None, *,
         sample_weight_val: Any = None, eval_metric: Any = None,
     ) -> Self:  # fmt: skip
         """Learn an ensemble.
@@ -159,9 +175,12 @@ class QuadBoostRegressor(RegressorMixin, QuadBoost):
         Parameters
         ----------
         X : array, list of rows, pandas or polars frame, pyarrow table or sparse matrix, of shape (m, d)
-            Missing values are NaN, None or NA.
+            Missing values are NaN, None or NA. For tables that do not fit into memory:
+            `quadboost.Rows`, which have targets and weights too, or a pyarrow dataset; the model is the same.
         y : array of shape (m,) or (m, n_outputs)
+            Of a dataset: the name of their column, or a list of names.
         sample_weight : array of shape (m,), optional
+            Of a dataset: the name of their column.
         X_val, y_val, sample_weight_val : optional
             Rows on which to choose the number of rounds, or of passes.
         eval_metric : {"rmse", "mae", "r2"} or callable(y, predictions), optional
@@ -170,12 +189,22 @@ class QuadBoostRegressor(RegressorMixin, QuadBoost):
         start, options = time.monotonic(), self._options()
         if self.reg_lambda == "theory":
             raise ValueError("reg_lambda='theory' is for labels; for a regression give a number, or 'auto'")
-        problem = Problem.of_targets(X, y, sample_weight, self._reading, self.standardize)
+        problem, measured = self._problem(X, y, sample_weight, options)
         validation = None
         if has_validation(X_val, y_val, sample_weight_val):
             validation = problem.more_rows(X_val, y_val, sample_weight_val, "_val", self._reading)
-        self._warn_if_short(self._fit(problem, validation, options, start, eval_metric=eval_metric))
+        trained = self._fit(problem, validation, options, start, measured, eval_metric)
+        closed(measured)
+        self._warn_if_short(trained)
         return self
+
+    def _problem(
+        self, X: Any, y: Any, sample_weight: Any, options: Options, needs_rows: bool = False
+    ) -> tuple[Problem, Measured | None]:
+        source = as_source(X, y, sample_weight, self.verbose)
+        if source is not None:
+            return self._of_parts(source, options, needs_rows, standardize=self.standardize)
+        return Problem.of_targets(X, y, sample_weight, self._reading, self.standardize), None
 
     def predict(self, X: Any) -> np.ndarray:
         """The target of every row: shape (m,), or (m, n_outputs) where there are several."""

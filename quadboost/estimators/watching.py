@@ -60,7 +60,7 @@ class Judge:
 
     def __call__(self, model: Ensemble) -> float:
         """Less is better."""
-        scores = model.score_matrix(self.rows.X)
+        scores = model.score_matrix(self.rows.matrix())
         classes, y = self.problem.classes, self.rows.y * self.problem.target_scale
         if classes is None:
             found = model.predictions_of(scores).reshape(y.shape)

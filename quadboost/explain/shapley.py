@@ -5,20 +5,25 @@ the conditions that hold here and not there, and B those that hold there and not
 neither, the rule says the same whatever is exchanged, and nothing is due to anyone. Else each of A is worth
 2w (|A| - 1)! |B|! / (|A| + |B|)!, and each of B -2w |A|! (|B| - 1)! / (|A| + |B|)!. The mean over the background needs
 no more than how often each pattern of conditions occurs there.
+
+Trees are sums of their leaves as well as of their nodes: whichever are fewer are split.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from math import factorial
 from typing import NamedTuple
 
 import numpy as np
 
+from ..common.threads import resolve_threads
+from ..kernels.patterns import add_worth, write_worth
 from ..model.ensemble import Ensemble
-from ..model.patterns import FEW_CONDITIONS, count_patterns, patterns_of
-from ..model.rules import Rule
+from ..model.patterns import Asked, count_patterns, features_of, parts_of, some_rows
+from ..model.rules import Condition, Rule, rules_at, summands_of
+from ..voters.bins import starts
 
 MOST_CONDITIONS = 62  # of a rule: their pattern is an integer of 64 bits
 MOST_CELLS = 1 << 22  # of a table of patterns against patterns
@@ -30,8 +35,14 @@ class Patterns(NamedTuple):
     pattern: np.ndarray
     share: np.ndarray
 
+    def table(self, n_conditions: int) -> np.ndarray:
+        """What each condition is worth by the pattern of a row, in units of the weight: shape (2**n, n)."""
+        found = np.zeros((1 << n_conditions, n_conditions))
+        write_worth(self.pattern, self.share, *_shares(n_conditions), found)
+        return found
+
     def values(self, here: np.ndarray, n_conditions: int) -> np.ndarray:
-        """What each condition is worth for patterns of other rows, in units of the weight: shape (len(here), n)."""
+        """The same for some patterns, where there are too many for a table: shape (len(here), n)."""
         full = (1 << n_conditions) - 1
         step = max(1, MOST_CELLS // max(len(self.pattern), 1))
         parts = [self._values(here[i : i + step], n_conditions, full) for i in range(0, len(here), step)]
@@ -66,47 +77,95 @@ def _shares(n: int) -> tuple[np.ndarray, np.ndarray]:
     return up, down
 
 
-def background_patterns(rules: Sequence[Rule], matrix: np.ndarray) -> list[Patterns]:
-    """How often each pattern of each rule occurs in these rows."""
-    check_length(rules)
-    return [Patterns(pattern, mass / len(matrix)) for pattern, mass in count_patterns(rules, matrix)]
+class RuleValues(NamedTuple):
+    """Rules that add up to the trees of a model, and how often their patterns occur in the rows of a reference."""
 
+    rules: Sequence[Rule]
+    patterns: Sequence[Patterns]
 
-def training_patterns(ensemble: Ensemble, rules: Sequence[Rule]) -> list[Patterns] | None:
-    """Those that the model has kept of its training rows; None unless it has all."""
-    nodes = np.array([rule.node for rule in rules], dtype=np.int64)
-    first, last = (np.searchsorted(ensemble.pattern_node, nodes, side) for side in ("left", "right"))
-    if not (first < last).all():
+    @classmethod
+    def against(cls, ensemble: Ensemble, matrix: np.ndarray) -> RuleValues:
+        rules = rules_at(ensemble, min(summands_of(ensemble), key=lambda own: len(own.nodes)))
+        check_length(rules)
+        return cls(rules, [Patterns(pattern, mass / len(matrix)) for pattern, mass in count_patterns(rules, matrix)])
+
+    @classmethod
+    def against_training(cls, ensemble: Ensemble) -> RuleValues | None:
+        """By what the model has counted; None unless that is all."""
+        for own in summands_of(ensemble):
+            first, last = (np.searchsorted(ensemble.pattern_node, own.nodes, side) for side in ("left", "right"))
+            if (first < last).all():
+                found = []
+                for a, b in zip(first.tolist(), last.tolist(), strict=True):
+                    mass = ensemble.pattern_mass[a:b]
+                    found.append(Patterns(ensemble.pattern[a:b].astype(np.int64), mass / mass.sum()))
+                return cls(rules_at(ensemble, own), found)
         return None
-    found = []
-    for a, b in zip(first.tolist(), last.tolist(), strict=True):
-        mass = ensemble.pattern_mass[a:b]
-        found.append(Patterns(ensemble.pattern[a:b].astype(np.int64), mass / mass.sum()))
-    return found
+
+    def add_to(self, found: np.ndarray, matrix: np.ndarray) -> None:
+        """Add the Shapley values of these rows to `found`, of shape (m, n_features, n_outputs)."""
+        features, n_threads = features_of(self.rules), resolve_threads(None)
+        each = list(zip(self.rules, self.patterns, strict=True))
+        parts: list[_Tables | _Long] = [*_Tables.of([own for own in each if own[0].is_short], features)]
+        parts += [_Long.of(*own, features) for own in each if not own[0].is_short]
+        for rows, columns in some_rows(matrix, features) if parts else ():
+            block = np.zeros((len(features), found.shape[2], columns.shape[1]))
+            for own in parts:
+                own.add_to(block, columns, n_threads)
+            found[rows, features] += block.transpose(2, 0, 1)
 
 
-def add_rule_values(
-    found: np.ndarray, rules: Sequence[Rule], weight: np.ndarray, tables: Sequence[Patterns], matrix: np.ndarray
-) -> None:
-    """Add the Shapley values of rules with these weights (n_rules, n_outputs) to `found` (m, n_features, n_outputs)."""
-    ready = [_for_all_patterns(rule, table) for rule, table in zip(rules, tables, strict=True)]
-    for rows, patterns in patterns_of(rules, matrix):
-        block = np.zeros((found.shape[1], found.shape[2], rows.stop - rows.start))
-        for rule, own_weight, table, values, pattern in zip(rules, weight, tables, ready, patterns, strict=True):
-            if values is None:
-                here, pattern = np.unique(pattern, return_inverse=True)
-                values = table.values(here.astype(np.int64), len(rule.conditions))
-            for i, condition in enumerate(rule.conditions):
-                own = values[:, i][pattern]
-                for output, factor in enumerate(own_weight.tolist()):
-                    block[condition.feature, output] += factor * own
-        found[rows] += block.transpose(2, 0, 1)
+class _Tables(NamedTuple):
+    """Some rules, and tables of what each condition adds to each output in every pattern."""
+
+    asked: Asked
+    start: np.ndarray
+    table: np.ndarray
+
+    @classmethod
+    def of(cls, each: Sequence[tuple[Rule, Patterns]], features: np.ndarray) -> Iterator[_Tables]:
+        """A few at a time. A rule whose conditions are the first of a longer one is part of its table."""
+        conditions: list[tuple[Condition, ...]] = []
+        tables: list[np.ndarray] = []
+        of_first = dict[tuple[Condition, ...], int]()
+        for rule, patterns in sorted(each, key=lambda own: -len(own[0].conditions)):
+            n = len(rule.conditions)
+            worth = patterns.table(n).T[:, None] * np.atleast_1d(rule.weight)[:, None]
+            if (place := of_first.get(rule.conditions)) is not None:
+                tables[place].reshape(*tables[place].shape[:2], -1, 1 << n)[:n] += worth[:, :, None]
+                continue
+            of_first.update((rule.conditions[:i], len(tables)) for i in range(1, n + 1))
+            conditions.append(rule.conditions)
+            tables.append(worth)
+        for part in parts_of([own.size for own in tables]):
+            start = starts([own.size for own in tables[part]])[:-1]
+            yield cls(
+                Asked.of(conditions[part], features), start, np.concatenate([own.ravel() for own in tables[part]])
+            )
+
+    def add_to(self, block: np.ndarray, columns: np.ndarray, n_threads: int) -> None:
+        scratch = self.asked.scratch(n_threads)
+        add_worth(self.asked.questions, columns, self.table, self.start, scratch, block, n_threads)
 
 
-def _for_all_patterns(rule: Rule, table: Patterns) -> np.ndarray | None:
-    """What the conditions are worth, by pattern; None where there are too many patterns."""
-    n = len(rule.conditions)
-    return table.values(np.arange(1 << n), n) if n <= FEW_CONDITIONS else None
+class _Long(NamedTuple):
+    """A rule with too many patterns for that: what conditions are worth is found for those that rows have."""
+
+    asked: Asked
+    places: np.ndarray  # of its features
+    weight: np.ndarray
+    patterns: Patterns
+
+    @classmethod
+    def of(cls, rule: Rule, patterns: Patterns, features: np.ndarray) -> _Long:
+        places = np.searchsorted(features, [own.feature for own in rule.conditions])
+        return cls(Asked.of([rule.conditions], features), places, np.atleast_1d(rule.weight), patterns)
+
+    def add_to(self, block: np.ndarray, columns: np.ndarray, n_threads: int) -> None:
+        (here,) = self.asked.patterns(columns)
+        known, where = np.unique(here, return_inverse=True)
+        values = self.patterns.values(known, len(self.places))[where].T
+        block[self.places] += values[:, None] * self.weight[:, None]
 
 
 def check_length(rules: Sequence[Rule]) -> None:

@@ -20,6 +20,9 @@ def text_of(value: object) -> str:
     return html.escape(str(value).encode("utf-8", "replace").decode("utf-8"), quote=True)
 
 
+SEEN = 0.4  # pixels
+
+
 def _n(value: float) -> str:
     """A coordinate."""
     return f"{value:.1f}".removesuffix(".0") if np.isfinite(value) else "0"
@@ -97,12 +100,27 @@ def path(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray, kind:
 
 
 def steps(frame: Frame, edges: np.ndarray, values: np.ndarray) -> str:
-    """A step function as a path of horizontal and vertical lines."""
+    """A step function as a path of horizontal and vertical lines; steps that nobody could see are left out."""
     x, y = frame.x(edges), frame.y(values)
-    d = f"M{_n(x[0])} {_n(y[0])}H{_n(x[1])}"
+    drawn = [0]
     for i in range(1, len(y)):
-        d += f"V{_n(y[i])}H{_n(x[i + 1])}"
-    return d
+        if abs(y[i] - y[drawn[-1]]) > SEEN:
+            drawn.append(i)
+    across, up = (np.round(10 * np.nan_to_num(own)).astype(int) for own in (np.append(x[drawn], x[-1]), y[drawn]))
+    moves = "".join(f"h{_tenths(a)}v{_tenths(b)}" for a, b in zip(np.diff(across[:-1]), np.diff(up), strict=True))
+    return f"M{_tenths(across[0])} {_tenths(up[0])}{moves}h{_tenths(across[-1] - across[-2])}"
+
+
+def _tenths(value: int) -> str:
+    return f"{value / 10:g}".replace("0.", ".", 1) if -10 < value < 10 else f"{value / 10:g}"
+
+
+def bars(heights: np.ndarray, left: float, bottom: float, wide: float) -> str:
+    """The outline of bars side by side."""
+    d = f"M{_n(left)} {_n(bottom)}" + "".join(
+        f"V{_n(bottom - tall)}H{_n(left + (i + 1) * wide)}" for i, tall in enumerate(heights)
+    )
+    return f'<path class="count" d="{d}V{_n(bottom)}z"/>'
 
 
 def shape_svg(picture: Picture, label: str, width: float = 340, height: float = 190) -> str:
@@ -149,12 +167,7 @@ def _counts(curve: Curve, left: float, right: float, bottom: float, height: floa
     share = np.sqrt(counts_along(places, np.asarray(curve.mass), n))
     tall = height * share / (share.max() or 1.0)
     wide = (right - left) / n
-    d = "".join(
-        f"M{_n(left + i * wide)} {_n(bottom)}v{_n(-tall[i])}h{_n(wide)}v{_n(tall[i])}z"
-        for i in range(n)
-        if tall[i] > 0.05
-    )
-    return f'<path class="count" d="{d}"/>'
+    return bars(tall, left, bottom, wide)
 
 
 def _with_share(level: Level) -> str:
@@ -268,5 +281,4 @@ def spark_svg(counts: np.ndarray, label: str) -> str:
     """A tiny histogram."""
     tall = np.sqrt(counts) / (np.sqrt(counts).max(initial=0.0) or 1.0) * 20
     wide = 90 / max(len(counts), 1)
-    d = "".join(f"M{_n(i * wide)} 22v{_n(-h)}h{_n(wide * 0.9)}v{_n(h)}z" for i, h in enumerate(tall) if h > 0.05)
-    return svg(90, 22, [f'<path class="count" d="{d}"/>'], label)
+    return svg(90, 22, [bars(tall, 0, 22, wide)], label)

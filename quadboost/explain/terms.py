@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
@@ -10,11 +11,13 @@ from typing import Any
 import numpy as np
 
 from ..common.checks import one_of
+from ..common.memory import free_memory
 from ..model.ensemble import Ensemble
 from ..model.patterns import patterns_of
+from ..model.rules import Rule, trees_mean
 from .coding import Coding
 from .scales import contributions_to_predictions
-from .shapley import Patterns, add_rule_values, background_patterns, training_patterns
+from .shapley import RuleValues
 from .words import feature_name, shortened, value_text
 
 TRAINING, BACKGROUND, INTERCEPT = "the training rows", "the background", "the intercept"
@@ -29,98 +32,137 @@ class Terms:
     ----------
     coding : Coding
         The shape functions.
-    rules : list of Rule
-    means : array of shape (n_terms, n_outputs)
-        Of shape functions, then of rules.
     reference : str
-    patterns : list of Patterns, or None
-        How often each pattern of each rule's conditions occurs in the reference; None where that is not known.
+        What contributions are compared with.
+    background : matrix, or None
+        Its rows, where they were given.
+    masses : list of arrays
+        Of its rows in each bin of the shape functions.
     """
 
     ensemble: Ensemble
     coding: Coding
-    rules: list[Any]
-    means: np.ndarray
     reference: str
-    patterns: list[Patterns] | None
+    background: np.ndarray | None
+    masses: list[np.ndarray]
 
     @classmethod
     def of(cls, ensemble: Ensemble, background: np.ndarray | None = None) -> Terms:
-        coding, rules = Coding.of(ensemble), list(ensemble.rules())
-        weight = _weights(ensemble, rules)
+        coding = Coding.of(ensemble)
         if background is not None:
-            masses: list[np.ndarray] | None = coding.masses_of(background)
-            patterns: list[Patterns] | None = background_patterns(rules, background)
-        else:
-            masses, patterns = coding.masses(), training_patterns(ensemble, rules)
-        support = np.array([rule.support for rule in rules])
-        if patterns is not None:
-            each = zip(patterns, rules, strict=True)
-            support = np.array([_support(own, len(rule.conditions)) for own, rule in each])
-        reference = TRAINING if background is None else BACKGROUND
-        if masses is None or np.isnan(support).any():
-            means = np.zeros((len(coding.tables) + len(rules), ensemble.n_outputs))
-            return cls(ensemble, coding, rules, means, INTERCEPT, None)
-        of_shapes = [own @ table / own.sum() for own, table in zip(masses, coding.tables, strict=True)]
-        of_rules = (2.0 * support - 1.0)[:, None] * weight
-        means = np.vstack([np.empty((0, ensemble.n_outputs)), *of_shapes, of_rules])
-        return cls(ensemble, coding, rules, means, reference, patterns)
+            return cls(ensemble, coding, BACKGROUND, background, coding.masses_of(background))
+        masses = coding.masses()
+        if masses is None or (ensemble.n_rules and not len(ensemble.node_mass)):
+            return cls(ensemble, coding, INTERCEPT, None, [])
+        return cls(ensemble, coding, TRAINING, None, masses)
 
-    @property
+    @cached_property
+    def rules(self) -> list[Rule]:
+        """The most important first."""
+        return list(self.ensemble.rules())
+
+    @cached_property
     def weight(self) -> np.ndarray:
         """Of the rules, (n_rules, n_outputs)."""
-        return _weights(self.ensemble, self.rules)
+        n_outputs = self.ensemble.n_outputs
+        return np.array([np.atleast_1d(rule.weight) for rule in self.rules]).reshape(len(self.rules), n_outputs)
+
+    @cached_property
+    def means(self) -> np.ndarray:
+        """Of shape functions, then of rules, shape (n_terms, n_outputs)."""
+        if self.reference == INTERCEPT:
+            return np.zeros((len(self.coding.tables) + len(self.rules), self.ensemble.n_outputs))
+        support = np.array([rule.support for rule in self.rules])
+        if self.background is not None:
+            support = _supports(self.rules, self.background)
+        return np.concatenate([self._means_of_shapes, (2.0 * support - 1.0)[:, None] * self.weight])
+
+    @cached_property
+    def _means_of_shapes(self) -> np.ndarray:
+        if self.reference == INTERCEPT:
+            return np.zeros((len(self.coding.tables), self.ensemble.n_outputs))
+        found = [own @ table / own.sum() for own, table in zip(self.masses, self.coding.tables, strict=True)]
+        return np.array(found).reshape(len(found), self.ensemble.n_outputs)
+
+    @cached_property
+    def shared(self) -> RuleValues | None:
+        """How rules are shared out between features; None where the reference has not been counted for that."""
+        if self.background is not None:
+            return RuleValues.against(self.ensemble, self.background)
+        return RuleValues.against_training(self.ensemble)
 
     @property
     def names(self) -> tuple[str, ...]:
         features = [feature_name(self.ensemble, feature) for feature in self.coding.features.tolist()]
         return (*features, *(rule_words(rule) for rule in self.rules))
 
-    @property
+    @cached_property
     def base(self) -> np.ndarray:
         """The mean score of the reference."""
-        return np.atleast_1d(np.asarray(self.ensemble.intercept, dtype=np.float64)) + self.means.sum(axis=0)
+        model = self.ensemble
+        base = np.atleast_1d(np.asarray(model.intercept, dtype=np.float64)) + self._means_of_shapes.sum(axis=0)
+        if self.reference == INTERCEPT or not model.trees:
+            return base
+        if self.background is not None:
+            return model.score_matrix(self.background).mean(axis=0).reshape(model.n_outputs)
+        return base + trees_mean(model).sum(axis=0)
 
-    def values(self, matrix: np.ndarray, with_rules: bool = True) -> np.ndarray:
+    def values(self, matrix: np.ndarray) -> np.ndarray:
         """What each term adds beyond its mean, shape (m, n_terms, n_outputs)."""
-        codes, n_shapes = self.coding.code(matrix), len(self.coding.tables)
-        rules = self.rules if with_rules else []
-        values = np.empty((len(matrix), n_shapes + len(rules), self.ensemble.n_outputs))
-        for j, table in enumerate(self.coding.tables):
-            values[:, j] = (table - self.means[j])[codes[:, j]]
-        weight = self.weight
-        for rows, patterns in patterns_of(rules, matrix):
-            for j, (rule, pattern) in enumerate(zip(rules, patterns, strict=True)):
-                holds = pattern == (1 << len(rule.conditions)) - 1
-                both = np.stack([-weight[j], weight[j]]) - self.means[n_shapes + j]
-                values[rows, n_shapes + j] = both[holds.astype(np.intp)]
+        n_shapes = len(self.coding.tables)
+        values = _empty(len(matrix), n_shapes + len(self.rules), self.ensemble.n_outputs)
+        self._write_shapes(matrix, values[:, :n_shapes])
+        for rows, holds in _holding(self.rules, matrix):
+            for j, (own, weight) in enumerate(zip(holds, self.weight, strict=True), n_shapes):
+                both = np.stack([-weight, weight]) - self.means[j]
+                values[rows, j] = both[own.astype(np.intp)]
         return values
+
+    def _write_shapes(self, matrix: np.ndarray, values: np.ndarray) -> None:
+        codes = self.coding.code(matrix)
+        for j, (table, mean) in enumerate(zip(self.coding.tables, self._means_of_shapes, strict=True)):
+            values[:, j] = (table - mean)[codes[:, j]]
 
     def by_feature(self, matrix: np.ndarray) -> np.ndarray:
         """Shapley values, shape (m, n_features, n_outputs)."""
-        if self.reference == INTERCEPT or self.patterns is None:
+        if self.reference == INTERCEPT or self.shared is None:
             what = "the patterns of its rules in" if self.reference != INTERCEPT else "counts of"
             raise ValueError(
                 f"this model does not have {what} its training rows, which Shapley values are taken against; give some "
                 "rows: explain(X, background=X_train)"
             )
+        shapes = np.empty((len(matrix), len(self.coding.tables), self.ensemble.n_outputs))
+        self._write_shapes(matrix, shapes)
         found = np.zeros((len(matrix), self.ensemble.n_features, self.ensemble.n_outputs))
-        found[:, self.coding.features] = self.values(matrix, with_rules=False)
-        if self.rules:
-            add_rule_values(found, self.rules, self.weight, self.patterns, matrix)
+        found[:, self.coding.features] = shapes
+        self.shared.add_to(found, matrix)
         return found
 
 
-def rule_words(rule: Any) -> str:
+def rule_words(rule: Rule) -> str:
     return " and ".join(condition.words for condition in rule.conditions)
 
 
-def _weights(ensemble: Ensemble, rules: list[Any]) -> np.ndarray:
-    return np.array([np.atleast_1d(rule.weight) for rule in rules]).reshape(len(rules), ensemble.n_outputs)
+def _holding(rules: list[Rule], matrix: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+    """Whether each rule holds in each row, shape (n_rules, rows), some rows at a time."""
+    full = np.array([(1 << len(rule.conditions)) - 1 for rule in rules], dtype=np.int64)
+    for rows, patterns in patterns_of(rules, matrix):
+        yield rows, patterns == full[:, None]
 
 
-def _support(patterns: Patterns, n_conditions: int) -> float:
-    return float(patterns.share[patterns.pattern == (1 << n_conditions) - 1].sum())
+def _supports(rules: list[Rule], matrix: np.ndarray) -> np.ndarray:
+    return sum((own.sum(axis=1) for _, own in _holding(rules, matrix)), np.zeros(len(rules))) / len(matrix)
+
+
+def _empty(m: int, n_terms: int, n_outputs: int) -> np.ndarray:
+    """Room for contributions; what a term adds to all rows stands together."""
+    size, free = 8 * m * n_terms * n_outputs, free_memory()
+    if free is not None and size > free:
+        raise MemoryError(
+            f"what {n_terms:,} terms add to {m:,} rows takes {size / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free; "
+            "explain fewer rows at a time, or ask for by_feature()"
+        )
+    return np.empty((n_outputs, n_terms, m)).T
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,16 @@ Elsewhere (l2, linf, forward) small tables are divided into folds.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from .._core import solve
 from ..boosting.result import Boosted
-from ..data.exact import Extent, effective_count, exact_mean
+from ..data.exact import Extent, exact_means, square_sums, worth_of
 from .measured import Measured, Options, Trained
 from .problem import Problem, Rows
 from .training import train
@@ -28,9 +30,14 @@ CELLS = 4096  # of a histogram of scores: likelihood does not care about less
 MOST_LEVERAGE = 0.9
 MOST_INTERCEPTS = 40  # classes
 MOST_STEPS = 100
+MOST_LOSS = 1e3  # of a row: more says nothing more
 NEAR = 1e-10  # a step that changes no figure by more is the last
 FLATTEST = 1e-6  # slope of a link where scores say nothing of the labels, or the contrary: their order stays
 STEEPEST = 1e6  # slope of a link, in units of the spread of the scores: of data that can be told apart without an error
+
+
+# Puts a question, a function of the scores of rows (m, n_outputs) and of the rows, to all parts; adds up the answers.
+Ask: TypeAlias = Callable[[Callable[..., Any], Callable[[Any, Any], Any]], Any]
 
 
 def calibrate(
@@ -41,11 +48,12 @@ def calibrate(
     Folds have the time that `seconds_gone` has left; where it is not enough, the training rows must do.
     """
     rows = measured.rows
-    if measured.grown is None and divides(options, len(rows.y)):
+    if measured.grown is None and divides(options, rows.n_rows):
         options = replace(options, schedule=replace(options.schedule.share(seconds_gone, 1), callback=None))
         known, found = _scores_of_folds(problem, measured, options, trained)
         if (rows.y[known].max(axis=0, initial=-1.0) > rows.y[known].min(axis=0, initial=1.0)).all():
-            return fit_link(found[known], rows.take(known))
+            scores, own = found[known], rows.take(known)
+            return fit_link(lambda question, add: question(scores, own))
     return calibrate_at_once(measured, options, trained.boosted)
 
 
@@ -55,24 +63,28 @@ def calibrate_at_once(
     """The same by the scores of the training rows alone."""
     weight = np.column_stack([result.weight for result in boosted])
     intercept = np.array([result.intercept for result in boosted])
-    scores, rows = measured.voters.scores(measured.codes, weight, intercept, measured.n_threads), measured.rows
+    ask = measured.scored(weight, intercept)
     if measured.grown is not None:
-        scores = left_out(scores, rows.y, _leverage_of_grown(measured, options, scores))
-    elif _counts_voters(options):
-        scores = left_out(scores, rows.y, (np.count_nonzero(weight, axis=0) + 1.0) / rows.n_examples)
-    return fit_link(scores, rows)
+        return fit_link(ask, _leverage_of_grown(measured, options, ask))
+    if _counts_voters(options):
+        return fit_link(ask, (np.count_nonzero(weight, axis=0) + 1.0) / measured.rows.n_examples)
+    return fit_link(ask)
 
 
-def _leverage_of_grown(measured: Measured, options: Options, scores: np.ndarray) -> np.ndarray:
+def _leverage_of_grown(measured: Measured, options: Options, ask: Ask) -> np.ndarray:
     """How well a model of grown trees knows its training rows: their risk is (1 - h)^2 times that of other rows.
 
     What the latter is, growth tells: each tree was tried on rows that it was not grown on.
     """
     assert measured.grown is not None
-    rows, first = measured.rows, measured.moments.target_risk(bool(options.fit_intercept))
-    own = np.array([exact_mean(off * off, rows.weight) for off in (rows.y - scores).T])
+    first = measured.moments.target_risk(bool(options.fit_intercept))
+    own = exact_means(lambda question, add: ask(partial(_of_squares, question), add))
     others = np.maximum(first * (1.0 - measured.grown.r2), np.finfo(float).tiny)
     return np.maximum(0.0, 1.0 - np.sqrt(own / others))
+
+
+def _of_squares(question: Callable[..., Any], scores: np.ndarray, rows: Rows) -> Any:
+    return question((rows.y - scores) ** 2, rows.weight)
 
 
 def divides(options: Options, n_rows: int) -> bool:
@@ -116,38 +128,85 @@ def _scores_of_folds(
     return known, found
 
 
-def left_out(scores: np.ndarray, y: np.ndarray, leverage: np.ndarray) -> np.ndarray:
+def left_out(scores: np.ndarray, y: np.ndarray, leverage: np.ndarray | None) -> np.ndarray:
     """About what the scores of the rows would be had each been left out; labels are -1 and +1, a column per output."""
+    if leverage is None:
+        return scores
     leverage = np.minimum(leverage, MOST_LEVERAGE)
     return (scores - leverage * y) / (1.0 - leverage)
 
 
-def fit_link(scores: np.ndarray, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+def fit_link(ask: Ask, leverage: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Intercept a and slope b of the log-odds a + b F for each column of scores of rows with labels -1 and +1.
 
-    Of several columns the probabilities are the softmax: a for each, and one b for all. As Platt has it, each class
-    counts as one example more than it has: no odds are infinite.
+    Scores are taken as if each row had been left out, by its leverage. Of several columns the probabilities are the
+    softmax: a for each, and one b for all. As Platt has it, each class counts as one example more than it has: no odds
+    are infinite.
     """
-    m, is_own = len(scores), rows.y > 0
-    weight = np.ones(m) if rows.weight is None else Extent.of(m, rows.weight).round(rows.weight)
-    repeats = np.ones(m) if rows.repeats is None else rows.repeats
-    if scores.shape[1] == 1:
-        centre, mass = _histogram(scores[:, 0], is_own[:, 0], weight)
-        counts = np.array([effective_count(repeats[is_own[:, 0] == kind]) for kind in (False, True)])
-        a, b = _two_classes(centre, mass, 1.0 / (counts + 2.0))
+    survey = ask(partial(_Survey.of, leverage), _Survey.__add__)
+    doubt = 1.0 / (survey.counts(ask) + 2.0)
+    if len(survey.low) == 1:
+        low, high = float(survey.low[0]), float(survey.high[0])
+        width = (high - low) / CELLS or 1.0
+        mass = ask(partial(_histogram, leverage, survey.extent, low, width), np.add)
+        used = mass.any(axis=0)
+        a, b = _two_classes((low + width * (np.arange(CELLS) + 0.5))[used], mass[:, used], doubt)
         return np.array([a]), np.array([b])
-    counts = np.array([effective_count(repeats[own]) for own in is_own.T])
-    return _several_classes(scores, is_own, weight, 1.0 / (counts + 2.0))
+    return _several_classes(ask, leverage, survey, doubt)
 
 
-def _histogram(scores: np.ndarray, is_second: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Scores in cells: their centres, and the weight of both classes in each, shape (2, cells)."""
-    low, high = float(scores.min()), float(scores.max())
-    width = (high - low) / CELLS or 1.0
-    cell = np.minimum(((scores - low) / width).astype(np.int64), CELLS - 1)
-    mass = np.bincount(cell + CELLS * is_second, weight, 2 * CELLS).reshape(2, CELLS)
-    used = mass.any(axis=0)
-    return (low + width * (np.arange(CELLS) + 0.5))[used], mass[:, used]
+@dataclass(frozen=True)
+class _Survey:
+    """What a link must know of the rows first: the range of their scores, their weights, and the repeats of classes."""
+
+    low: np.ndarray
+    high: np.ndarray
+    extent: Extent
+    repeats: list[Extent]  # of each class
+
+    @classmethod
+    def of(cls, leverage: np.ndarray | None, scores: np.ndarray, rows: Rows) -> _Survey:
+        scores = left_out(scores, rows.y, leverage)
+        low, high = scores.min(axis=0, initial=np.inf), scores.max(axis=0, initial=-np.inf)
+        repeats = [Extent.of(len(own), own) for own in _repeats_of_classes(rows)]
+        return cls(low, high, Extent.of(len(scores), rows.weight), repeats)
+
+    def __add__(self, other: _Survey) -> _Survey:
+        low, high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
+        repeats = [one + two for one, two in zip(self.repeats, other.repeats, strict=True)]
+        return _Survey(low, high, self.extent + other.extent, repeats)
+
+    def counts(self, ask: Ask) -> np.ndarray:
+        """How many examples each class is worth."""
+        if all(own.is_whole for own in self.repeats):
+            return np.array([own.total for own in self.repeats])
+        sums = ask(partial(_square_sums, self.repeats), np.add)
+        each = zip(self.repeats, sums, strict=True)
+        return np.array([own.total if own.is_whole else worth_of(own, sums_of_own) for own, sums_of_own in each])
+
+
+def _repeats_of_classes(rows: Rows) -> list[np.ndarray]:
+    """How many examples each row of a class stands for."""
+    is_own = rows.y > 0 if rows.y.shape[1] > 1 else np.column_stack([rows.y <= 0, rows.y > 0])
+    repeats = np.ones(len(rows.y)) if rows.repeats is None else rows.repeats
+    return [repeats[own] for own in is_own.T]
+
+
+def _square_sums(extents: list[Extent], scores: np.ndarray, rows: Rows) -> np.ndarray:
+    return np.array([square_sums(*own) for own in zip(extents, _repeats_of_classes(rows), strict=True)])
+
+
+def _rounded(extent: Extent, rows: Rows) -> np.ndarray:
+    return np.ones(len(rows.y)) if rows.weight is None else extent.round(rows.weight)
+
+
+def _histogram(
+    leverage: np.ndarray | None, extent: Extent, low: float, width: float, scores: np.ndarray, rows: Rows
+) -> np.ndarray:
+    """The weight of both classes in each cell of scores, shape (2, cells); sums of rounded weights are exact."""
+    cell = ((left_out(scores, rows.y, leverage)[:, 0] - low) / width).astype(np.int64)
+    cell = np.minimum(cell, CELLS - 1) + CELLS * (rows.y[:, 0] > 0)
+    return np.bincount(cell, _rounded(extent, rows), 2 * CELLS).reshape(2, CELLS)
 
 
 def _two_classes(score: np.ndarray, mass: np.ndarray, doubt: np.ndarray) -> tuple[float, float]:
@@ -189,61 +248,97 @@ def _two_classes(score: np.ndarray, mass: np.ndarray, doubt: np.ndarray) -> tupl
 
 
 def _several_classes(
-    scores: np.ndarray, is_own: np.ndarray, weight: np.ndarray, doubt: np.ndarray
+    ask: Ask, leverage: np.ndarray | None, survey: _Survey, doubt: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Newton's method over one intercept for each class and a common slope, on whole-number sums of the rows.
 
     Of very many classes over the slope alone: their intercepts would take long, and each has few rows to tell.
     """
-    n_classes, total = scores.shape[1], float(weight.sum())
-    target = np.where(is_own, 1.0 - doubt, doubt / (n_classes - 1.0))
-    target /= target.sum(axis=1, keepdims=True)
-    per_class = np.array([weight[own].sum() for own in is_own.T])
-    spread = float(np.abs(scores).max()) or 1.0
-    x = scores / spread
+    n_classes, extent = len(doubt), survey.extent
+    spread = float(np.maximum(np.abs(survey.low), np.abs(survey.high)).max()) or 1.0
+    per_class = ask(partial(_mass_of_classes, extent), np.add) * extent.weight_unit
+    share = per_class / per_class.sum()
     n_free = n_classes if n_classes <= MOST_INTERCEPTS else 0
-    own = np.append(np.log(per_class / total) if n_free else np.zeros(n_classes), 1.0)
-    extent = Extent.of(len(x), weight)
-
-    def exact(values: np.ndarray, largest: float) -> float:
-        return float(extent.fixed_point(values, weight, largest).sum() * extent.unit(largest))
-
-    def chances(own: np.ndarray) -> np.ndarray:
-        odds = own[:-1] + own[-1] * x
-        power = np.exp(odds - odds.max(axis=1, keepdims=True))
-        return power / power.sum(axis=1, keepdims=True)
+    own = np.append(np.log(share) if n_free else np.zeros(n_classes), 1.0)
+    likelihood = _Likelihood(leverage, extent, doubt, spread, n_free)
 
     def loss(own: np.ndarray) -> float:
-        chance = chances(own)
-        rows = np.minimum(-(target * np.log(np.maximum(chance, 1e-300))).sum(axis=1), 1e3)
-        return exact(rows, 1e3)
+        return float(ask(partial(likelihood.loss, own), np.add) * extent.unit(MOST_LOSS))
 
     for _ in range(MOST_STEPS):
-        chance = chances(own)
-        off = chance - target
-        lean = (chance * x).sum(axis=1)
-        gradient = [exact(off[:, k], 2.0) for k in range(n_free)] + [exact((off * x).sum(axis=1), 4.0)]
-        hessian = np.zeros((n_free + 1, n_free + 1))
-        for k in range(n_free):
-            for j in range(k, n_free):
-                value = (chance[:, k] if j == k else 0.0) - chance[:, k] * chance[:, j]
-                hessian[k, j] = hessian[j, k] = exact(value, 2.0)
-            hessian[k, -1] = hessian[-1, k] = exact(chance[:, k] * (x[:, k] - lean), 4.0)
-        hessian[-1, -1] = exact((chance * x * x).sum(axis=1) - lean * lean, 4.0)
+        gradient, hessian = likelihood.slopes(ask(partial(likelihood.sums, own), np.add))
         step = np.zeros(n_classes + 1)
-        step[n_classes - n_free :] = _solved(hessian, np.array(gradient))
-        share, before = 1.0, loss(own)
-        while (now := loss(own - share * step)) > before and share > NEAR:
-            share /= 2.0
-        if share <= NEAR:  # what is left to gain is rounding
+        step[n_classes - n_free :] = _solved(hessian, gradient)
+        part, before = 1.0, loss(own)
+        while (now := loss(own - part * step)) > before and part > NEAR:
+            part /= 2.0
+        if part <= NEAR:  # what is left to gain is rounding
             break
-        own = own - share * step
-        if before - now <= NEAR * before or np.abs(share * step).max() < 1e-8 * (1.0 + np.abs(own).max()):
+        own = own - part * step
+        if before - now <= NEAR * before or np.abs(part * step).max() < 1e-8 * (1.0 + np.abs(own).max()):
             break
     first, slope = own[:-1], min(float(own[-1]), STEEPEST) / spread
     if slope < FLATTEST:  # intercepts beside another slope would be wrong
-        first, slope = np.log([exact(share, 1.0) / total for share in target.T]), FLATTEST
+        first, slope = np.log((share[:, None] * likelihood.targets(np.eye(n_classes) > 0)).sum(axis=0)), FLATTEST
     return first - first.mean(), np.full(n_classes, slope)
+
+
+def _mass_of_classes(extent: Extent, scores: np.ndarray, rows: Rows) -> np.ndarray:
+    """The weight of each class, in units of the extent."""
+    mass = extent.whole_weights(rows.weight, len(rows.y))
+    return np.array([mass[own].sum() for own in (rows.y > 0).T])
+
+
+@dataclass(frozen=True)
+class _Likelihood:
+    """Sums over rows for the likeliest softmax of several scores, whole numbers in units of the extent."""
+
+    leverage: np.ndarray | None
+    extent: Extent
+    doubt: np.ndarray
+    spread: float
+    n_free: int  # intercepts
+
+    def targets(self, is_own: np.ndarray) -> np.ndarray:
+        """The probabilities that rows should have, given which class is their own."""
+        target = np.where(is_own, 1.0 - self.doubt, self.doubt / (len(self.doubt) - 1.0))
+        return target / target.sum(axis=1, keepdims=True)
+
+    def loss(self, own: np.ndarray, scores: np.ndarray, rows: Rows) -> np.ndarray:
+        _, chance, target = self._chances(own, scores, rows)
+        each = np.minimum(-(target * np.log(np.maximum(chance, 1e-300))).sum(axis=1), MOST_LOSS)
+        return self.extent.fixed_point(each, rows.weight, MOST_LOSS).sum()
+
+    def sums(self, own: np.ndarray, scores: np.ndarray, rows: Rows) -> np.ndarray:
+        """For `slopes`: values of at most 2, one after the other, and then those of at most 4."""
+        x, chance, target = self._chances(own, scores, rows)
+        off, lean, n = chance - target, (chance * x).sum(axis=1), self.n_free
+
+        def exact(values: np.ndarray, largest: float) -> np.ndarray:
+            return self.extent.fixed_point(values, rows.weight, largest).sum()
+
+        two = [exact(off[:, k], 2.0) for k in range(n)]
+        for k in range(n):
+            two += [exact((chance[:, k] if j == k else 0.0) - chance[:, k] * chance[:, j], 2.0) for j in range(k, n)]
+        four = [exact((off * x).sum(axis=1), 4.0), exact((chance * x * x).sum(axis=1) - lean * lean, 4.0)]
+        four += [exact(chance[:, k] * (x[:, k] - lean), 4.0) for k in range(n)]
+        return np.array(two + four, dtype=np.int64)
+
+    def slopes(self, sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Gradient and Hessian of the intercepts and the slope."""
+        n = self.n_free
+        n_two = n + n * (n + 1) // 2
+        two, four = sums[:n_two] * self.extent.unit(2.0), sums[n_two:] * self.extent.unit(4.0)
+        hessian = np.zeros((n + 1, n + 1))
+        hessian[np.triu_indices(n)] = two[n:]
+        hessian[:n, -1], hessian[-1, -1] = four[2:], four[1]
+        return np.append(two[:n], four[0]), np.triu(hessian) + np.triu(hessian, 1).T
+
+    def _chances(self, own: np.ndarray, scores: np.ndarray, rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        x = left_out(scores, rows.y, self.leverage) / self.spread
+        odds = own[:-1] + own[-1] * x
+        power = np.exp(odds - odds.max(axis=1, keepdims=True, initial=-np.inf))
+        return x, power / power.sum(axis=1, keepdims=True), self.targets(rows.y > 0)
 
 
 def _solved(hessian: np.ndarray, gradient: np.ndarray) -> np.ndarray:

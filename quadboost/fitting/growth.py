@@ -26,6 +26,7 @@ SHRINKAGE = 0.1
 DIRECTIONS = 3  # combinations of outputs that a tree is grown to
 FEW_DIFFERENT = 32  # rows: fewer are divided, each of them, into halves
 LEAST_EXAMPLES = (3, 10)  # of a leaf, at least and at most: a hundredth of all
+MOST_TREES = 100_000  # each has a code of every row
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,8 @@ class Growth:
 
     def __post_init__(self) -> None:
         at_least("n_trees", self.n_trees, 0)
+        if self.n_trees > MOST_TREES:
+            raise ValueError(f"n_trees={self.n_trees!r:.60} is more than can be kept; give at most {MOST_TREES}")
         at_least("max_leaves", self.max_leaves, 2)
         if self.max_leaves > MOST_LEAVES:
             raise ValueError(f"max_leaves={self.max_leaves} is more than a code can hold; give at most {MOST_LEAVES}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, NamedTuple
@@ -102,6 +103,11 @@ class Measured:
     def n_threads(self) -> int:
         return threads_for(self.codes.size, self.moments.n_threads)
 
+    def scored(self, weight: np.ndarray, intercept: np.ndarray) -> Callable[..., Any]:
+        """Someone who puts questions to the rows and their scores under these weights, and adds up the answers."""
+        scores = self.voters.scores(self.codes, weight, intercept, self.n_threads)
+        return lambda question, add: question(scores, self.rows)
+
     @classmethod
     def of(
         cls, problem: Problem, rows: Rows, options: Options, voters: Voters | None = None, *,
@@ -114,13 +120,13 @@ class Measured:
         n_threads, grown = threads_for(rows.X.size, options.n_threads), None
         if voters is None:
             voters = grow_on or problem.voters(rows, options.thresholds, options.spacing, n_threads)
-            codes = voters.code(rows.X, n_threads)
+            codes = rows.code(voters, n_threads)
             if options.growth.n_trees:
                 grown = grow_for(problem, rows, voters, codes, options)
                 voters = voters.with_trees(grown.trees)
                 codes = voters.code_trees(codes, n_threads)
         else:
-            codes = voters.code(rows.X, n_threads)
+            codes = rows.code(voters, n_threads)
         moments = column_moments(
             voters, codes, rows.y, rows.weight, cache_bytes=options.cache_bytes, n_threads=n_threads
         )

@@ -33,7 +33,7 @@ SAMPLE = 2_000  # rows from which the distinct values of a column are guessed
 
 BYTES_OF_LEVEL = 300  # measured
 BYTES_TO_SORT = 30
-BYTES_OF_RULE = 9_000
+BYTES_OF_RULE = 6_000
 MARGIN = 1.19  # above what is counted here
 
 # Different voters that a run draws at most, measured. Under l1 rounds settle on as many as rows and features ask for;
@@ -212,7 +212,8 @@ class _Fit:
 
     def _explaining(self) -> float:
         """Rules in words, and how often their conditions hold together, where they are few."""
-        n_rules = min(self._n_rules, MOST_RULES) if self.has_rounds or self._n_rules <= MOST_RULES else 0
+        of_trees = self._n_rules // 2  # one of two below each node tells a tree
+        n_rules = min(of_trees, MOST_RULES) if self.has_rounds or of_trees <= MOST_RULES else 0
         return BYTES_OF_RULE * n_rules * (n_rules * self.m <= MOST_ROWS_OF_RULES or self.has_rounds)
 
     def _growing(self, size: int) -> float:

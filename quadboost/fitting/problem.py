@@ -11,7 +11,7 @@ import numpy as np
 from ..boosting.limits import Limits, limited
 from ..boosting.penalties import L1, Penalty
 from ..boosting.result import Boosted
-from ..data.constraints import ANY_MEET, Meetings, meetings_of, signs_of
+from ..data.constraints import ANY_MEET, Meetings, constrained_columns, meetings_of, signs_of
 from ..data.exact import effective_count
 from ..data.examples import (
     Examples,
@@ -28,6 +28,7 @@ from ..data.examples import (
 from ..data.schema import FrameSchema, read_table, to_matrix
 from ..model.ensemble import Ensemble
 from ..moments.sums import ColumnSums, Sums
+from ..voters.binned import Binned
 from ..voters.columns import Voters
 from ..voters.thresholds import InfiniteValue, candidate_voters
 from ..voters.trees import Trees
@@ -38,7 +39,7 @@ from .limits import limits_of
 class Rows:
     """Examples: a real matrix (missing values are NaN, categories level numbers), targets and weights."""
 
-    X: np.ndarray
+    X: np.ndarray | Binned
     y: np.ndarray  # (m, n_outputs)
     weight: np.ndarray | None = None
     repeats: np.ndarray | None = None  # the part of the weight that says how many examples a row stands for
@@ -50,8 +51,28 @@ class Rows:
         return Rows(self.X[rows], self.y[rows], part(self.weight), part(self.repeats))
 
     @property
+    def n_rows(self) -> int:
+        return len(self.y)
+
+    @property
+    def n_outputs(self) -> int:
+        return self.y.shape[1]
+
+    @property
     def n_examples(self) -> float:
         return float(len(self.y)) if self.repeats is None else effective_count(self.repeats)
+
+    def code(self, voters: Voters, n_threads: int) -> np.ndarray:
+        """The bin of every value, and the leaf of every tree."""
+        if not isinstance(self.X, Binned):
+            return voters.code(self.X, n_threads)
+        codes = self.X.coded_by(voters)
+        return voters.code_trees(codes, n_threads) if voters.trees else codes
+
+    def matrix(self, rows: np.ndarray | slice = slice(None)) -> np.ndarray:
+        """Values of some rows, by which models score them."""
+        own = self.X[rows]
+        return own.values() if isinstance(own, Binned) else own
 
 
 @dataclass(frozen=True)
@@ -107,8 +128,9 @@ class Problem:
             raise ValueError(
                 f"the labels hold only one class, {classes.tolist()[0]!r}; a classifier needs at least two classes"
             )
-        of_class = class_weights(class_weight, classes, position, given.weight)
-        targets = one_vs_rest(position, classes)
+        mass = np.bincount(position, weights=given.weight, minlength=len(classes))
+        of_class = class_weights(class_weight, classes, mass)
+        targets = one_vs_rest(position, len(classes))
         schema, matrix = _read(given, reading)
         rows = Rows(matrix, targets, times(given.weight, of_class, position), given.weight)
         signs = signs_of(reading.monotonic_cst, schema, targets.shape[1])
@@ -133,15 +155,14 @@ class Problem:
         if self.classes is None:
             given = examples_of(X, real_targets(y, f"y{suffix}"), sample_weight, suffix)
             targets, weight = given.y.reshape(len(given.y), -1), given.weight
-            if targets.shape[1] != self.rows.y.shape[1]:
-                raise ValueError(
-                    f"y{suffix} has {targets.shape[1]} outputs and y has {self.rows.y.shape[1]}; give as many"
-                )
+            n_outputs = self.rows.n_outputs
+            if targets.shape[1] != n_outputs:
+                raise ValueError(f"y{suffix} has {targets.shape[1]} outputs and y has {n_outputs}; give as many")
             targets = targets / self.target_scale
         else:
             given = examples_of(X, labels_of(y, f"y{suffix}"), sample_weight, suffix)
             position = positions_of(given.y, self.classes)
-            targets, weight = one_vs_rest(position, self.classes), times(given.weight, self.class_weight, position)
+            targets, weight = one_vs_rest(position, len(self.classes)), times(given.weight, self.class_weight, position)
         matrix = to_matrix(given.X, self.schema, owner=reading.owner)
         return Rows(given.part(matrix), targets, weight, given.weight)
 
@@ -152,6 +173,8 @@ class Problem:
 
     def voters(self, rows: Rows, thresholds: int | str, spacing: str, n_threads: int) -> Voters:
         """The candidate voters by some of the rows."""
+        if isinstance(rows.X, Binned):
+            return rows.X.voters
         names = self.schema.feature_names
         try:
             return candidate_voters(
@@ -202,7 +225,7 @@ class Problem:
             classes=self.classes,
             feature_names=self.schema.feature_names,
             categories=self.schema.categories,
-            info=info,
+            info={**(info or {}), **self.schema.in_info},
             loss=loss,
             link=link,
             slope=slope[0] if self.one_output else slope,
@@ -264,5 +287,6 @@ def _read(given: Examples, reading: Reading) -> tuple[FrameSchema, np.ndarray]:
         categorical_features=reading.categorical_features,
         min_category_count=reading.min_category_count,
         sample_weight=given.all_weights(),
+        ordered=constrained_columns(reading.monotonic_cst),
     )
     return schema, given.part(matrix)

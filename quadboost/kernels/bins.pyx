@@ -6,11 +6,15 @@ arguments are marked IN / OUT. Kernels trust what they are given (the callers ch
 cimport numpy as cnp
 from cython.parallel cimport prange, threadid
 from libc.math cimport ceil
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memcpy
 
 from quadboost.kernels.types cimport PREFETCH, code_t, real_t
 
 cnp.import_array()
+
+cdef extern from "compiler.h":
+    int bit_length(uint64_t) noexcept nogil
 
 cdef extern from "bins.h":
     enum:
@@ -105,9 +109,82 @@ cdef Py_ssize_t _distinct_runs(const real_t* values, Py_ssize_t n, int64_t* befo
     return k + 1
 
 
-cdef inline Py_ssize_t _first_at_least(const int64_t[::1] values, int64_t wanted) noexcept nogil:
+cdef struct mass_t:                  # a column as the mass of its values, one after the other; borders are sums of mass
+    const int64_t* before            # (n + 1) mass of the atoms before each atom
+    const uint8_t* is_dense          # (n) whether there are values within the atom, with borders anywhere
+    Py_ssize_t n
+    const int64_t* alone_begin       # (n_alone) borders of the values that have a bin of their own
+    const int64_t* alone_end
+    Py_ssize_t n_alone
+
+
+cdef inline mass_t _column(
+    const int64_t[::1] before, const uint8_t[::1] is_dense, const int64_t[:, ::1] alone
+) noexcept nogil:
+    cdef mass_t column
+    column.before, column.is_dense, column.n = &before[0], &is_dense[0], before.shape[0] - 1
+    column.n_alone = alone.shape[1]
+    column.alone_begin = column.alone_end = NULL
+    if column.n_alone:
+        column.alone_begin, column.alone_end = &alone[0, 0], &alone[1, 0]
+    return column
+
+
+cdef inline uint64_t _key(double value) noexcept nogil:
+    """Integers in the order of doubles, and as far apart as there are doubles between."""
+    cdef int64_t bits
+    value = value + 0.0  # minus zero is zero
+    memcpy(&bits, &value, sizeof(bits))
+    return <uint64_t> (bits ^ ((bits >> 63) & INT64_MAX))
+
+
+def bits_between(
+    cnp.ndarray values,              # IN  (n) ascending, float32 or float64, one after the other
+    int64_t[::1] count,              # IN/OUT (65) neighbours by the bits up to the first in which their keys differ
+):
+    """Count neighbours by how far apart they are."""
+    cdef const void* data = cnp.PyArray_DATA(values)
+    cdef Py_ssize_t n = values.shape[0]
+    with nogil:
+        if cnp.PyArray_TYPE(values) == cnp.NPY_FLOAT32:
+            _bits_between(<const float*> data, n, &count[0])
+        else:
+            _bits_between(<const double*> data, n, &count[0])
+
+
+cdef void _bits_between(const real_t* values, Py_ssize_t n, int64_t* count) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(1, n):
+        count[bit_length(_key(values[i]) ^ _key(values[i - 1]))] += 1
+
+
+def runs_apart(
+    cnp.ndarray values,              # IN  as above
+    int n_bits,
+    int64_t[::1] first,              # OUT where each run begins
+):
+    """Divide values into runs of neighbours whose keys differ in the last `n_bits` bits at the most."""
+    cdef const void* data = cnp.PyArray_DATA(values)
+    cdef Py_ssize_t n = values.shape[0]
+    with nogil:
+        if cnp.PyArray_TYPE(values) == cnp.NPY_FLOAT32:
+            _runs_apart(<const float*> data, n, n_bits, &first[0])
+        else:
+            _runs_apart(<const double*> data, n, n_bits, &first[0])
+
+
+cdef void _runs_apart(const real_t* values, Py_ssize_t n, int n_bits, int64_t* first) noexcept nogil:
+    cdef Py_ssize_t i, k = 1
+    first[0] = 0
+    for i in range(1, n):
+        if (_key(values[i]) ^ _key(values[i - 1])) >> n_bits:
+            first[k] = i
+            k += 1
+
+
+cdef inline Py_ssize_t _first_at_least(const int64_t* values, Py_ssize_t n, int64_t wanted) noexcept nogil:
     """The first place of an ascending array whose value is not below the wanted one."""
-    cdef Py_ssize_t low = 0, high = values.shape[0], middle
+    cdef Py_ssize_t low = 0, high = n, middle
     while low < high:
         middle = (low + high) >> 1
         if values[middle] < wanted:
@@ -117,108 +194,146 @@ cdef inline Py_ssize_t _first_at_least(const int64_t[::1] values, int64_t wanted
     return low
 
 
-cdef inline Py_ssize_t _value_at(const int64_t[::1] before, int64_t mass) noexcept nogil:
-    """The first value before which there is at least that mass. No value has a mass below 1."""
-    if 0 <= mass < before.shape[0] and before[mass] == mass:  # all up to there have a mass of 1
+cdef inline Py_ssize_t _atom_at(const mass_t* column, int64_t mass) noexcept nogil:
+    """The atom that holds what comes after that mass; none has a mass below 1."""
+    if mass < column.n and column.before[mass] == mass:  # all up to there have a mass of 1
         return mass
-    return _first_at_least(before, mass)
+    return _first_at_least(column.before, column.n + 1, mass + 1) - 1
 
 
-cdef Py_ssize_t _furthest_end(
-    const int64_t[::1] before, const int64_t[::1] alone, Py_ssize_t first, int64_t most
-) noexcept nogil:
-    """Where a bin that begins at value `first` must end: at a value that stands alone, or when it has `most` mass."""
-    cdef Py_ssize_t a = _first_at_least(alone, first), end
-    if a < alone.shape[0] and alone[a] == first:
-        return first + 1
-    end = _value_at(before, before[first] + most + 1) - 1
-    if a < alone.shape[0]:
-        end = min(end, <Py_ssize_t> alone[a])
-    return max(end, first + 1)
+cdef inline int64_t _border_until(const mass_t* column, int64_t mass) noexcept nogil:
+    """The last border up to that mass."""
+    cdef Py_ssize_t atom
+    if mass >= column.before[column.n]:
+        return column.before[column.n]
+    atom = _atom_at(column, mass)
+    return mass if column.is_dense[atom] else column.before[atom]
 
 
-cdef Py_ssize_t _furthest_begin(
-    const int64_t[::1] before, const int64_t[::1] alone, Py_ssize_t end, int64_t most
-) noexcept nogil:
-    """Where a bin that ends before value `end` must begin."""
-    cdef Py_ssize_t a = _first_at_least(alone, end) - 1, begin
-    if a >= 0 and alone[a] == end - 1:
-        return end - 1
-    begin = _value_at(before, before[end] - most)
+cdef inline int64_t _border_from(const mass_t* column, int64_t mass) noexcept nogil:
+    """The first border from that mass on."""
+    cdef Py_ssize_t atom
+    if mass <= 0:
+        return 0
+    if mass > column.before[column.n]:
+        return column.before[column.n]
+    atom = _atom_at(column, mass - 1)
+    return mass if column.is_dense[atom] else column.before[atom + 1]
+
+
+cdef int64_t _furthest_end(const mass_t* column, int64_t begin, int64_t most) noexcept nogil:
+    """Where a bin that begins there must end: at a value that stands alone, or when it has `most` mass."""
+    cdef Py_ssize_t a = _first_at_least(column.alone_begin, column.n_alone, begin)
+    cdef int64_t end
+    if a < column.n_alone and column.alone_begin[a] == begin:
+        return column.alone_end[a]
+    end = _border_until(column, begin + most)
+    if a < column.n_alone:
+        end = min(end, column.alone_begin[a])
+    return end if end > begin else _border_from(column, begin + 1)
+
+
+cdef int64_t _furthest_begin(const mass_t* column, int64_t end, int64_t most) noexcept nogil:
+    """Where a bin that ends there must begin."""
+    cdef Py_ssize_t a = _first_at_least(column.alone_begin, column.n_alone, end) - 1
+    cdef int64_t begin
+    if a >= 0 and column.alone_end[a] == end:
+        return column.alone_begin[a]
+    begin = _border_from(column, end - most)
     if a >= 0:
-        begin = max(begin, <Py_ssize_t> alone[a] + 1)
-    return min(begin, end - 1)
+        begin = max(begin, column.alone_end[a])
+    return begin if begin < end else _border_until(column, end - 1)
 
 
-cdef bint _fits(const int64_t[::1] before, const int64_t[::1] alone, Py_ssize_t n_bins, int64_t most) noexcept nogil:
+cdef bint _fits(const mass_t* column, Py_ssize_t n_bins, int64_t most) noexcept nogil:
     """Whether n_bins are enough when no bin of several values may have more than `most` mass."""
-    cdef Py_ssize_t first = 0, n = before.shape[0] - 1, used = 0
-    while first < n and used <= n_bins:
-        first = _furthest_end(before, alone, first, most)
+    cdef int64_t begin = 0, total = column.before[column.n]
+    cdef Py_ssize_t used = 0
+    while begin < total and used <= n_bins:
+        begin = _furthest_end(column, begin, most)
         used += 1
     return used <= n_bins
 
 
-cdef int64_t _least_most(
-    const int64_t[::1] before, const int64_t[::1] alone, Py_ssize_t n_bins, int64_t fair
-) noexcept nogil:
+cdef int64_t _least_most(const mass_t* column, Py_ssize_t n_bins, int64_t fair) noexcept nogil:
     """The smallest mass that fits; usually it is near the fair share of a bin."""
     cdef int64_t low = 0, high = fair, step = 1, middle
-    while not _fits(before, alone, n_bins, high):
+    while not _fits(column, n_bins, high):
         low = high + 1
         high += step
         step *= 2
     step = 1
-    while high - step >= low and _fits(before, alone, n_bins, high - step):
+    while high - step >= low and _fits(column, n_bins, high - step):
         high -= step
         step *= 2
     low = max(low, high - step + 1)
     while low < high:
         middle = low + (high - low) // 2
-        if _fits(before, alone, n_bins, middle):
+        if _fits(column, n_bins, middle):
             high = middle
         else:
             low = middle + 1
     return high
 
 
-def quantile_cuts(
-    const int64_t[::1] before,       # IN  (n + 1) mass of the values before each value
-    const int64_t[::1] alone,        # IN  values that have a bin of their own; n_bins must suffice for that
+def quantile_ends(
+    const int64_t[::1] before,       # IN  (n + 1) mass of the atoms before each atom: a value, or several neighbours
+    const uint8_t[::1] is_dense,     # IN  (n) whether the atom has several values; these are taken to lie densely
+    const int64_t[:, ::1] alone,     # IN  (2, a) mass before and until the values that have a bin of their own;
+                                     #     n_bins must suffice for that
     Py_ssize_t n_bins,
-    int64_t[::1] latest,             # scratch (n_bins + 1)
-    int64_t[::1] out,                # OUT (n_bins) one past the last value of each bin
+    int64_t[::1] latest,             # OUT (n_bins + 1) with b bins left, a bin must reach at least as far as latest[b]
+    int64_t[::1] out,                # OUT (n_bins) mass until the end of each bin
 ):
-    """Divide values into bins of nearly equal mass; returns how many bins.
+    """Divide a column into bins of nearly equal mass; returns how many bins, and the most mass of one of several values.
 
     No bin of several values is heavier than it must be; within that, each takes its fair share of what is left.
     """
-    cdef Py_ssize_t n = before.shape[0] - 1, first, end, b = 0, used = 0, a = 0, shared = n_bins - alone.shape[0]
-    cdef int64_t most, mass = before[n]
+    cdef mass_t column = _column(before, is_dense, alone)
+    cdef Py_ssize_t b = 0, a = 0, shared = n_bins - column.n_alone
+    cdef int64_t total = before[column.n], mass = total, begin = 0, end, most, used, previous
     cdef double fair
-    for first in range(alone.shape[0]):
-        mass -= before[alone[first] + 1] - before[alone[first]]
+    for b in range(column.n_alone):
+        mass -= column.alone_end[b] - column.alone_begin[b]
     with nogil:
-        most = _least_most(before, alone, n_bins, mass // max(shared, 1))
-        latest[0] = n  # with b bins left, a bin must reach at least as far as latest[b]
+        most = _least_most(&column, n_bins, mass // max(shared, 1))
+        latest[0] = total
         for b in range(n_bins):
-            latest[b + 1] = _furthest_begin(before, alone, latest[b], most) if latest[b] > 0 else 0
-        first, b = 0, 0
-        while first < n:
-            end = _furthest_end(before, alone, first, most)
-            if a < alone.shape[0] and alone[a] == first:
+            latest[b + 1] = _furthest_begin(&column, latest[b], most) if latest[b] > 0 else 0
+        b = 0
+        while begin < total:
+            end = _furthest_end(&column, begin, most)
+            if a < column.n_alone and column.alone_begin[a] == begin:
                 a += 1
             else:
-                fair = before[first] + <double> mass / shared if shared > 1 else before[n]
-                used = _value_at(before, <int64_t> ceil(fair))
-                if used - 1 > first and fair - before[used - 1] <= before[min(used, n)] - fair:
-                    used -= 1
-                end = min(end, max(used, <Py_ssize_t> latest[n_bins - b - 1], first + 1))
-                mass -= before[end] - before[first]
+                fair = begin + <double> mass / shared if shared > 1 else total
+                used = _border_from(&column, <int64_t> ceil(fair))
+                previous = _border_until(&column, used - 1)
+                if previous > begin and fair - previous <= used - fair:
+                    used = previous
+                used = max(used, latest[n_bins - b - 1])
+                end = min(end, used if used > begin else _border_from(&column, begin + 1))
+                mass -= end - begin
                 shared -= 1
             out[b] = end
             b += 1
-            first = end
+            begin = end
+    return b, most
+
+
+def furthest_ends(
+    const int64_t[::1] before, const uint8_t[::1] is_dense, const int64_t[:, ::1] alone,   # IN  as above
+    int64_t most,
+    int64_t[::1] out,                # OUT the ends of the first bins, when each has as much as it may
+):
+    """Returns how many bins there are, or were looked at."""
+    cdef mass_t column = _column(before, is_dense, alone)
+    cdef int64_t end = 0
+    cdef Py_ssize_t b = 0
+    with nogil:
+        while end < before[column.n] and b < out.shape[0]:
+            end = out[b] = _furthest_end(&column, end, most)
+            b += 1
     return b
 
 

@@ -14,15 +14,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..common.read_only import ReadOnly
 from ..common.threads import resolve_threads
-from ..data.schema import TEXT, FrameSchema, kind_of, to_matrix
-from ..kernels.bins import StepFunctions, TreeValues
+from ..data.schema import TEXT, FrameSchema, is_order, kind_of, to_matrix
+from ..kernels.bins import StepFunctions
+from ..voters.binned import Binned
 from ..voters.bins import bin_index, starts
 from ..voters.checking import bins_of_shapes, check_bins, check_patterns, check_trees, check_voters
-from ..voters.columns import MISSING, Intervals
-from ..voters.trees import Reach, Trees
+from ..voters.trees import Trees
 from .explained import Explained
 from .links import LINKS, check_link, default_link
+from .steps import Shape, around_levels, cut_out, shapes_of, tree_values
 
 if TYPE_CHECKING:
     from .rules import Rules
@@ -73,7 +75,7 @@ class ShapeFunction(NamedTuple):
 
 
 class Ensemble(Explained):
-    """A weighted sum of stumps. It does not change; its arrays are read-only.
+    """A weighted sum of stumps. It does not change: its arrays and dicts are read-only; `replace` makes another.
 
     Attributes
     ----------
@@ -89,7 +91,7 @@ class Ensemble(Explained):
     classes : array or None
         Labels; None for a regression.
     feature_names : tuple of str, or None
-    categories : dict from feature to list of lists
+    categories : dict from feature to list of lists, read-only
         The values that each level of a categorical feature stands for.
     loss : {"squared", "logistic", "huber", "poisson", "quantile"}
         What the weights were fitted to.
@@ -113,7 +115,7 @@ class Ensemble(Explained):
     pattern_node, pattern : int32 arrays; pattern_mass : float64 array
         Of short rules, the patterns of their conditions that occur in the training rows: the node, bit i for condition
         i of its rule, and the weight of these rows. Empty where they are not known.
-    info : dict
+    info : dict, read-only
         Parameters, training size and time, figures; whatever JSON can hold.
     schema : FrameSchema
         Features, names and categories, as tables are matched with.
@@ -162,12 +164,13 @@ class Ensemble(Explained):
         self.pattern_node = np.array([] if pattern_node is None else pattern_node, dtype=np.int32, order="C")
         self.pattern = np.array([] if pattern is None else pattern, dtype=np.int32, order="C")
         self.pattern_mass = np.array([] if pattern_mass is None else pattern_mass, dtype=np.float64, order="C")
-        self.info = copy.deepcopy(dict(info or {}))
+        self.info = ReadOnly(copy.deepcopy(dict(info or {})))
         self._check(int(n_features), feature_names, categories or {})
         self.schema = FrameSchema(
             n_features=int(n_features),
             feature_names=None if feature_names is None else tuple(feature_names),
-            categories={f: [list(own) for own in levels] for f, levels in (categories or {}).items()},
+            categories=ReadOnly({f: [list(own) for own in levels] for f, levels in (categories or {}).items()}),
+            orders=ReadOnly(_orders(self.info, int(n_features), categories or {})),
         )
         self._lock()
 
@@ -261,6 +264,10 @@ class Ensemble(Explained):
         return int(np.count_nonzero(self._node_weights.any(axis=1)))
 
     @property
+    def _weights(self) -> np.ndarray:
+        return self.weight.reshape(len(self.feature), self.n_outputs)
+
+    @property
     def _node_weights(self) -> np.ndarray:
         return self.node_weight.reshape(self.trees.n_nodes, self.n_outputs)
 
@@ -308,7 +315,7 @@ class Ensemble(Explained):
 
     def matrix_of(self, X: Any, owner: str = "this model") -> np.ndarray:
         """A table as the real matrix that `score_matrix` takes: categories are level numbers, NaN is missing."""
-        return to_matrix(X, self.schema, owner=owner)
+        return X.values() if isinstance(X, Binned) else to_matrix(X, self.schema, owner=owner)
 
     def score_matrix(self, X: np.ndarray, *, n_jobs: int | None = None) -> np.ndarray:
         """Scores of what `matrix_of` made."""
@@ -443,7 +450,7 @@ class Ensemble(Explained):
             if not isinstance(value, str)
         }
 
-    def _step_functions(self, shapes: Sequence[tuple[int, np.ndarray, np.ndarray]]) -> StepFunctions:
+    def _step_functions(self, shapes: Sequence[Shape]) -> StepFunctions:
         features, cuts, values = zip(*shapes, strict=True) if shapes else ((), (), ())
         return StepFunctions(
             np.array(features, dtype=np.int64),
@@ -451,54 +458,12 @@ class Ensemble(Explained):
             np.vstack([*values, np.zeros((1, self.n_outputs))]),  # never empty, for the kernel
             starts([len(own) for own in values]),
             np.atleast_1d(np.asarray(self.intercept, dtype=np.float64)),
-            self._tree_values(),
+            tree_values(self.trees, self.leaf_values(), self.categories),
         )
 
-    def _tree_values(self) -> list[TreeValues]:
-        """The trees, some at a time, with what their leaves are worth."""
-        values, found, first = self.leaf_values(), [], 0
-        asks_level = np.isin(self.trees.feature, list(self.categories)).astype(np.uint8)
-        for part in self.trees.parts():
-            inner = np.flatnonzero(~part.is_leaf)
-            feature, threshold = part.feature[inner], part.threshold[inner]
-            cuts, cut = [], np.zeros(len(inner), dtype=np.int64)
-            is_level = asks_level[first + inner]
-            for f in np.unique(feature).tolist():
-                own = np.flatnonzero(feature == f)
-                distinct = np.unique(threshold[own])
-                cuts.append(around_levels(distinct)[0] if f in self.categories else distinct)
-                wanted = threshold[own] - 0.5 if f in self.categories else threshold[own]
-                cut[own] = np.searchsorted(cuts[-1], wanted) + (f in self.categories)
-            reach = Reach.of(part, np.array([len(own) + 2 for own in cuts], dtype=np.int64), cut, is_level)
-            at_leaves = values[first : first + part.n_nodes][part.is_leaf]
-            found.append(TreeValues(reach, bin_index(cuts), at_leaves, starts(part.n_leaves)))
-            first += part.n_nodes
-        return found
-
     @cached_property
-    def _shapes(self) -> list[tuple[int, np.ndarray, np.ndarray]]:
-        """Each feature with a voter, its cuts, and its values: a row per bin, then one for missing.
-
-        Where levels are the cuts, those with a voter: any other is worth as much as one never seen, the first row.
-        """
-        weight = self.weight.reshape(len(self.feature), self.n_outputs)
-        order = np.argsort(self.feature, kind="stable")
-        features, first = np.unique(self.feature[order], return_index=True)
-        columns = []
-        for feature, own in zip(features.tolist(), np.split(order, first)[1:], strict=True):
-            n_missing = int(np.count_nonzero(self.kind[own] == MISSING))
-            own = own[np.lexsort((self.threshold[own], self.kind[own]))]  # "is missing" last
-            cuts, at_cuts = self.threshold[own[: len(own) - n_missing]], weight[own]
-            columns.append((feature, cuts, at_cuts))
-        n_cuts = np.array([len(cuts) for _, cuts, _ in columns], dtype=np.int64)
-        n_voters = np.array([len(at_cuts) for _, _, at_cuts in columns], dtype=np.int64)
-        is_level = np.array([feature in self.categories for feature, _, _ in columns], dtype=np.uint8)
-        intervals = Intervals.of(n_cuts, is_level, n_voters - n_cuts)
-        shapes, starts_of = [], zip(starts(n_voters).tolist(), starts(n_cuts + 2).tolist(), strict=True)
-        for (feature, cuts, at_cuts), (voter, first_bin) in zip(columns, starts_of, strict=False):
-            own_intervals = intervals.of_column(slice(voter, voter + len(at_cuts)), first_bin)
-            shapes.append((feature, cuts, own_intervals.step_values(at_cuts, len(cuts) + 2)))
-        return shapes
+    def _shapes(self) -> list[Shape]:
+        return shapes_of(self.feature, self.kind, self.threshold, self._weights, self.categories)
 
     def __getstate__(self) -> dict[str, Any]:
         """What is derived from the voters is made anew."""
@@ -509,22 +474,14 @@ class Ensemble(Explained):
         self._lock()
 
 
-def around_levels(levels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Cuts before and after some of the levels, ascending numbers, and for each bin the row of values it has.
-
-    The rows are those of a level without a voter, of the levels, and of a missing value.
-    """
-    cuts = np.unique(np.concatenate([levels - 0.5, levels + 0.5]))
-    after = np.searchsorted(levels, cuts)
-    has_voter = np.append(levels, -1.0)[after] == cuts + 0.5
-    return cuts, np.concatenate([[0], np.where(has_voter, after + 1, 0), [-1]])
-
-
-def cut_out(level_of: Mapping[float, int]) -> tuple[np.ndarray, np.ndarray]:
-    """Cuts just below and at each value, and the level of each bin: -1 between the values."""
-    known = np.array([value for value in level_of if float(value) == value], dtype=np.float64)
-    cuts = np.unique(np.concatenate([np.nextafter(known, -np.inf), known]) + 0.0)
-    return cuts, np.array([*(level_of.get(cut, -1) for cut in cuts.tolist()), -1])
+def _orders(info: Mapping[str, Any], n_features: int, categories: Mapping[int, Any]) -> dict[int, list[str]]:
+    """The ordered categories that a fit left in `info`; what cannot be one is none."""
+    known: Any = info.get("orders")
+    found = {}
+    for key, levels in known.items() if isinstance(known, dict) else ():
+        if str(key).isdecimal() and len(str(key)) < 10 and isinstance(levels, list) and is_order(levels):
+            found[int(key)] = list(levels)
+    return {feature: own for feature, own in found.items() if feature < n_features and feature not in categories}
 
 
 def load(path: str | os.PathLike[str], expected_sha256: str | None = None) -> Ensemble:

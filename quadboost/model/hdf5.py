@@ -21,6 +21,7 @@ _TREE_BYTES = 24 + 8 * (4 * _INTERNAL_K + 1)
 
 _DATATYPES = {  # IV.A.2.d
     "<f8": struct.pack("<B3BIHH4BI", 0x11, 0x20, 63, 0, 8, 0, 64, 52, 11, 0, 52, 1023),
+    "<i8": struct.pack("<B3BIHH", 0x10, 8, 0, 0, 8, 0, 64),
     "<i4": struct.pack("<B3BIHH", 0x10, 8, 0, 0, 4, 0, 32),
     "|u1": struct.pack("<B3BIHH", 0x10, 0, 0, 0, 1, 0, 8),
 }

@@ -7,71 +7,168 @@ training rows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .rules import Condition, Rule
+from ..kernels.patterns import ROWS_TOGETHER, Questions, add_counts, write_patterns
+from ..voters.bins import starts
+from .rules import Condition, Rule, rules_at, summands_of
 
 if TYPE_CHECKING:
     from .ensemble import Ensemble
 
-ROWS_AT_A_TIME = 1024  # whose conditions are kept in a core's own memory
-FEW_CONDITIONS = 8  # of a rule: it has at most 256 patterns; a model keeps no more of one
-MOST_RULES, MOST_ROWS_OF_RULES = 2000, 20_000_000  # rules, and rules times rows: more would take a good part of a fit
+ROWS_AT_A_TIME = 8192
+MOST_CELLS = 1 << 16  # of the tables of some rules: they stay in a core's own memory
+MOST_RULES, MOST_ROWS_OF_RULES = 4000, 100_000_000  # rules, and rules times rows: more would take a good part of a fit
 
 
-def patterns_of(rules: Sequence[Rule], matrix: np.ndarray) -> Iterator[tuple[slice, Iterator[np.ndarray]]]:
-    """The pattern of every rule in every row, some rows at a time; a condition that several rules ask is asked once."""
-    numbers: dict[Condition, int] = {}
-    asked = [[numbers.setdefault(own, len(numbers)) for own in rule.conditions] for rule in rules]
-    short = np.int16 if max(map(len, asked), default=0) < 15 else np.int64
-    for first in range(0, max(len(matrix), 1), ROWS_AT_A_TIME):
+@dataclass(frozen=True)
+class Asked:
+    """Rules as the kernels ask them: a condition that several rules have is asked once.
+
+    Attributes
+    ----------
+    questions : Questions
+        On columns, those of `features`.
+    n_rules, n_conditions : int
+        How many there are, and of different conditions.
+    """
+
+    questions: Questions
+    n_rules: int
+    n_conditions: int
+
+    @classmethod
+    def of(cls, rules: Sequence[Sequence[Condition]], features: np.ndarray) -> Asked:
+        numbers: dict[Condition, int] = {}
+        asked = [numbers.setdefault(own, len(numbers)) for rule in rules for own in rule]
+        intervals = [_intervals(own) for own in numbers]
+        low, high, outside = np.array([one for own in intervals for one in own], dtype=np.float64).reshape(-1, 3).T
+        questions = Questions(
+            np.searchsorted(features, [own.feature for own in numbers]).astype(np.int32),
+            starts([len(own) for own in intervals]),
+            np.ascontiguousarray(low),
+            np.ascontiguousarray(high),
+            outside.astype(np.uint8),
+            np.array([own.missing for own in numbers], dtype=np.uint8),
+            starts([len(rule) for rule in rules]),
+            np.array(asked, dtype=np.int32),
+        )
+        return cls(questions, len(rules), len(numbers))
+
+    def scratch(self, n_threads: int = 1) -> np.ndarray:
+        """Where the kernels note what holds."""
+        return np.empty((n_threads, self.n_conditions, ROWS_TOGETHER), dtype=np.uint8)
+
+    def patterns(self, columns: np.ndarray) -> np.ndarray:
+        """Of every rule in every row, shape (n_rules, rows)."""
+        found = np.empty((self.n_rules, columns.shape[1]), dtype=np.int64)
+        write_patterns(self.questions, columns, self.scratch()[0], found)
+        return found
+
+
+def features_of(rules: Sequence[Rule]) -> np.ndarray:
+    """What the rules ask for."""
+    return np.unique([own.feature for rule in rules for own in rule.conditions]).astype(np.int64)
+
+
+def some_rows(matrix: np.ndarray, features: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+    """Some rows at a time, and their columns of these features."""
+    for first in range(0, len(matrix), ROWS_AT_A_TIME):
         rows = slice(first, min(first + ROWS_AT_A_TIME, len(matrix)))
-        columns = np.ascontiguousarray(matrix[rows].T)
-        holds = [own.holds(columns[own.feature]).astype(short) for own in numbers]
+        # Thresholds are not rounded to a narrower type.
+        yield rows, np.ascontiguousarray(matrix[rows][:, features].T, dtype=np.float64)
 
-        def patterns(holds: list[np.ndarray] = holds, n: int = columns.shape[1]) -> Iterator[np.ndarray]:
-            for own in asked:
-                pattern: np.ndarray = np.zeros(n, dtype=short)
-                for bit, number in enumerate(own):
-                    pattern += holds[number] << bit
-                yield pattern
 
-        yield rows, patterns()
+def _intervals(condition: Condition) -> list[tuple[float, float, bool]]:
+    """What a value has to be in: above, up to, and whether outside of that. Levels are whole numbers."""
+    if condition.level is not None:
+        return [(condition.level - 1.0, float(condition.level), False)]
+    if condition.not_levels:
+        return [(level - 1.0, float(level), True) for level in condition.not_levels]
+    return [(condition.low, condition.high, False)]
+
+
+def patterns_of(rules: Sequence[Rule], matrix: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+    """The pattern of every rule in every row, shape (n_rules, rows), some rows at a time."""
+    features = features_of(rules)
+    asked = Asked.of([rule.conditions for rule in rules], features)
+    for rows, columns in some_rows(matrix, features) if rules else ():
+        yield rows, asked.patterns(columns)
+
+
+def parts_of(sizes: Sequence[int]) -> Iterator[slice]:
+    """Tables that stand together, so many that a core's own memory holds them."""
+    first = cells = 0
+    for last, own in enumerate(sizes):
+        if last > first and cells + own > MOST_CELLS:
+            yield slice(first, last)
+            first, cells = last, 0
+        cells += own
+    if sizes:
+        yield slice(first, len(sizes))
 
 
 def count_patterns(
     rules: Sequence[Rule], matrix: np.ndarray, weight: np.ndarray | None = None
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """The patterns of each rule that occur in these rows, ascending, and the weight of their rows."""
-    dense = [np.zeros(1 << len(rule.conditions)) if len(rule.conditions) <= FEW_CONDITIONS else None for rule in rules]
-    sparse: list[dict[int, float]] = [{} for _ in rules]
+    short = [rule for rule in rules if rule.is_short]
+    found = [
+        own
+        for part in parts_of([1 << len(rule.conditions) for rule in short])
+        for own in _count_short(short[part], matrix, weight)
+    ]
+    of_short, of_long = iter(found), iter(_count_long([rule for rule in rules if not rule.is_short], matrix, weight))
+    return [next(of_short if rule.is_short else of_long) for rule in rules]
+
+
+def _count_short(
+    rules: Sequence[Rule], matrix: np.ndarray, weight: np.ndarray | None
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    features = features_of(rules)
+    asked = Asked.of([rule.conditions for rule in rules], features)
+    start = starts([1 << len(rule.conditions) for rule in rules])
+    counts, scratch = np.zeros(start[-1]), asked.scratch()[0]
+    for rows, columns in some_rows(matrix, features):
+        own = np.empty(0) if weight is None else np.ascontiguousarray(weight[rows], dtype=np.float64)
+        add_counts(asked.questions, columns, own, start[:-1], scratch, counts)
+    found = []
+    for own in np.split(counts, start[1:-1]):
+        pattern = np.flatnonzero(own)
+        found.append((pattern, own[pattern]))
+    return found
+
+
+def _count_long(
+    rules: Sequence[Rule], matrix: np.ndarray, weight: np.ndarray | None
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    known: list[dict[int, float]] = [{} for _ in rules]
     for rows, found in patterns_of(rules, matrix):
         own_weight = None if weight is None else weight[rows]
-        for counts, others, pattern in zip(dense, sparse, found, strict=True):
-            if counts is not None:
-                counts += np.bincount(pattern, own_weight, minlength=len(counts))
-                continue
-            known, place = np.unique(pattern, return_inverse=True)
-            for value, mass in zip(known.tolist(), np.bincount(place, own_weight).tolist(), strict=True):
-                others[value] = others.get(value, 0.0) + mass
-    tables = []
-    for counts, others in zip(dense, sparse, strict=True):
-        if counts is not None:
-            pattern = np.flatnonzero(counts)
-            tables.append((pattern, counts[pattern]))
-        else:
-            pattern = np.array(sorted(others), dtype=np.int64)
-            tables.append((pattern, np.array([others[value] for value in pattern.tolist()])))
-    return tables
+        for own, patterns in zip(known, found, strict=True):
+            pattern, place = np.unique(patterns, return_inverse=True)
+            for value, mass in zip(pattern.tolist(), np.bincount(place, own_weight).tolist(), strict=True):
+                own[value] = own.get(value, 0.0) + mass
+    return [
+        (np.array(sorted(own), dtype=np.int64), np.array([mass for _, mass in sorted(own.items())])) for own in known
+    ]
+
+
+def are_few(ensemble: Ensemble, n_rows: int) -> bool:
+    """Whether a model has rules, and counting their patterns in so many rows takes a small part of a fit."""
+    n = min(len(own.nodes) for own in summands_of(ensemble))
+    return 0 < n <= MOST_RULES and n * n_rows <= MOST_ROWS_OF_RULES
 
 
 def pattern_arrays(ensemble: Ensemble, matrix: np.ndarray, weight: np.ndarray | None) -> dict[str, Any]:
-    """The tables of a model's short rules over its rows, as arguments of an `Ensemble`; {} if counting takes long."""
-    if ensemble.n_rules > MOST_RULES or ensemble.n_rules * len(matrix) > MOST_ROWS_OF_RULES:
+    """The tables of what a model's trees are made of, as arguments of an `Ensemble`; {} if counting takes long."""
+    if not are_few(ensemble, len(matrix)):
         return {}
-    rules = sorted((own for own in ensemble.rules() if len(own.conditions) <= FEW_CONDITIONS), key=lambda own: own.node)
+    own = min(summands_of(ensemble), key=lambda own: len(own.nodes))
+    rules = [rule for rule in rules_at(ensemble, own) if rule.is_short]
     if not rules:
         return {}
     tables = count_patterns(rules, matrix, weight)

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..data.schema import INTEGERS
 from ..voters.checking import check_bins, check_patterns, check_trees, check_voters
 from ..voters.trees import Trees
+from .checked_file import CheckedFileError
 from .links import check_link, default_link
 
 MAX_INFO_DEPTH = 32
@@ -32,7 +33,7 @@ _LABEL_TYPES: dict[str, type] = {  # by dtype of the labels: the type that a lab
 }
 
 
-class ModelFileError(ValueError):
+class ModelFileError(CheckedFileError):
     """A file that is not a whole and valid model, or a model that no file can hold."""
 
 

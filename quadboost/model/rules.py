@@ -5,8 +5,9 @@ A rule with the weight w adds +w to the score where all its conditions hold, and
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from .ensemble import Ensemble
 
 MOST_SHOWN = 20
+FEW_CONDITIONS = 12  # of a short rule
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,11 @@ class Condition:
     def has_value(self) -> bool:
         """Whether any value can satisfy it; else only a missing one does, or none."""
         return self.level is not None or bool(self.not_levels) or self.low < self.high
+
+    def in_words(self, levels: list[list[Any]] | None, order: Sequence[str] = ()) -> Condition:
+        """Itself, with its words; `levels` are those of the feature, `order` those whose places are its values."""
+        object.__setattr__(self, "words", _words(self, levels, order))  # before anyone else has it
+        return self
 
     def holds(self, values: np.ndarray) -> np.ndarray:
         """Whether it holds, for values of the feature; of a categorical one, numbers of levels. NaN is missing."""
@@ -88,6 +95,11 @@ class Rule:
     node: int
     importance: float
 
+    @property
+    def is_short(self) -> bool:
+        """Whether there are few enough patterns of its conditions for a table of all."""
+        return len(self.conditions) <= FEW_CONDITIONS
+
     def __str__(self) -> str:
         weight = np.atleast_1d(self.weight)
         words = f"{weight[0]:+.4g}" if len(weight) == 1 else "[" + " ".join(f"{own:+.3g}" for own in weight) + "]"
@@ -109,24 +121,71 @@ class Rules(list[Rule]):
         return "\n".join(lines) if lines else "no rules"
 
 
+class Summands(NamedTuple):
+    """Nodes whose rules, with these weights, add up to the trees, up to a constant."""
+
+    nodes: np.ndarray
+    weight: np.ndarray  # (n, n_outputs), or (n,)
+
+    def first(self, order: np.ndarray) -> Summands:
+        return Summands(self.nodes[order], self.weight[order])
+
+
 def rules_of(model: Ensemble, most: int | None = None) -> Rules:
     """The rules of a model, the most important first, and not more than asked for."""
-    trees, weight = model.trees, model.node_weight.reshape(model.trees.n_nodes, model.n_outputs)
-    active = np.flatnonzero(weight.any(axis=1))
-    n_rows = support = np.full(len(active), np.nan)
+    active, _ = summands_of(model)
+    order = np.argsort(-_figures(model, active)[2], kind="stable")[:most]
+    return Rules(rules_at(model, active.first(order)))
+
+
+def summands_of(model: Ensemble) -> tuple[Summands, Summands]:
+    """The nodes that have a weight; and one of the two below each node, by which that one differs from the other.
+
+    It is the one with more nodes below it: rules that ask for all that another does are worth one look (`Tables`).
+    """
+    trees, weight = model.trees, model.node_weight
+    active = np.flatnonzero(weight.reshape(trees.n_nodes, model.n_outputs).any(axis=1))
+    says = model.leaf_values()  # then, of every node, what is said there but for the nodes below it that are taken
+    taken, by, size = [], [], trees.end - np.arange(trees.n_nodes)
+    for node in np.flatnonzero(~trees.is_leaf & np.isin(trees.tree, trees.tree[active]))[::-1].tolist():
+        below = (node + 1, int(trees.right[node]))
+        one, other = below if size[below[0]] >= size[below[1]] else below[::-1]
+        says[node] = says[other]
+        taken.append(one)
+        by.append(0.5 * (says[one] - says[other]))
+    order = np.argsort(taken)
+    nodes, half = np.array(taken, dtype=np.int64)[order], np.array(by).reshape(len(by), *weight.shape[1:])[order]
+    return Summands(active, weight[active]), Summands(nodes, half)
+
+
+def trees_mean(model: Ensemble) -> np.ndarray:
+    """What each tree adds on average over the training rows, which the model has counted: (n_trees, n_outputs)."""
+    if not model.trees:
+        return np.zeros((0, model.n_outputs))
+    first = model.trees.start[:-1]
+    return np.add.reduceat(model.node_mass[:, None] * model.leaf_values(), first) / model.node_mass[first, None]
+
+
+def rules_at(model: Ensemble, own: Summands) -> list[Rule]:
+    """The rules of some nodes, in their order."""
+    figures = zip(own.nodes.tolist(), own.weight, *(each.tolist() for each in _figures(model, own)), strict=True)
+    return [
+        Rule(_conditions(model, model.trees.path(node)), weight, support, n_rows, node, importance)
+        for node, weight, support, n_rows, importance in figures
+    ]
+
+
+def _figures(model: Ensemble, own: Summands) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Support, rows and importance of rules."""
+    trees = model.trees
+    n_rows = support = np.full(len(own.nodes), np.nan)
     with np.errstate(over="ignore", invalid="ignore"):  # of weights that are all but infinite
-        importance = np.abs(weight[active]).sum(axis=1)
+        importance = np.abs(own.weight.reshape(len(own.nodes), model.n_outputs)).sum(axis=1)
         if len(model.node_mass):
-            n_rows = model.node_mass[active]
-            support = np.minimum(n_rows / model.node_mass[trees.start[trees.tree[active]]], 1.0)
+            n_rows = model.node_mass[own.nodes]
+            support = np.minimum(n_rows / model.node_mass[trees.start[trees.tree[own.nodes]]], 1.0)
             importance *= 2.0 * np.sqrt(support * (1.0 - support))
-    rules = Rules()
-    for i in np.argsort(-importance, kind="stable")[:most].tolist():
-        node = int(active[i])
-        conditions = _conditions(model, trees.path(node))
-        figures = float(support[i]), float(n_rows[i]), node, float(importance[i])
-        rules.append(Rule(conditions, model.node_weight[node], *figures))
-    return rules
+    return support, n_rows, importance
 
 
 def _conditions(model: Ensemble, path: list[tuple[int, bool]]) -> tuple[Condition, ...]:
@@ -139,11 +198,10 @@ def _conditions(model: Ensemble, path: list[tuple[int, bool]]) -> tuple[Conditio
         missing[feature] = missing.get(feature, True) and bool(trees.missing_right[node]) == goes_right
     conditions = []
     for feature, steps in by_feature.items():
-        levels = model.categories.get(feature)
+        levels, order = model.categories.get(feature), model.schema.orders.get(feature, ())
         merged = _merged_thresholds(steps) if levels is None else _merged_levels(steps)
         name = f"feature {feature}" if model.feature_names is None else model.feature_names[feature]
-        condition = Condition(feature, name, missing=missing[feature], **merged)
-        conditions.append(replace(condition, words=_words(condition, levels)))
+        conditions.append(Condition(feature, name, missing=missing[feature], **merged).in_words(levels, order))
     return tuple(conditions)
 
 
@@ -163,7 +221,7 @@ def _merged_levels(steps: list[tuple[float, bool]]) -> dict[str, Any]:
     return {"level": asked.pop()}
 
 
-def _words(condition: Condition, levels: list[list[Any]] | None) -> str:
+def _words(condition: Condition, levels: list[list[Any]] | None, order: Sequence[str]) -> str:
     name = condition.name
     if not condition.has_value:
         return f"{name} is missing" if condition.missing else f"{name} is impossible"
@@ -172,9 +230,14 @@ def _words(condition: Condition, levels: list[list[Any]] | None) -> str:
         names = ", ".join(" or ".join(str(value) for value in levels[level]) for level in asked)
         words = f"{name} is {names}" if condition.level is not None else f"{name} is not {names}"
     elif condition.low > -np.inf and condition.high < np.inf:
-        words = f"{condition.low:.6g} < {name} <= {condition.high:.6g}"
+        words = f"{_bound(condition.low, order)} < {name} <= {_bound(condition.high, order)}"
     elif condition.low > -np.inf:
-        words = f"{name} > {condition.low:.6g}"
+        words = f"{name} > {_bound(condition.low, order)}"
     else:
-        words = f"{name} <= {condition.high:.6g}"
+        words = f"{name} <= {_bound(condition.high, order)}"
     return f"({words} or missing)" if condition.missing else words
+
+
+def _bound(threshold: float, order: Sequence[str]) -> str:
+    """A threshold; between places of an order, the level below it."""
+    return order[int(threshold)] if 0 <= threshold < len(order) else f"{threshold:.6g}"

@@ -190,6 +190,17 @@ class ColumnGram:
     def clone(self, dtype: np.dtype | None = None) -> ColumnGram:
         return ColumnGram(*self._arguments(dtype or self.dtype))
 
+    def joined(self, others: Sequence[ColumnGram], dtype: np.dtype) -> ColumnGram:
+        """The rows of all together; the voters are the same."""
+        if not others:
+            return self.clone(dtype)
+        parts, weight = [self, *others], None
+        if any(part.weight is not None for part in parts):
+            weight = np.concatenate([np.ones(part.n_rows) if part.weight is None else part.weight for part in parts])
+        voter_sum = np.vstack([part.voter_sum for part in parts]).sum(axis=0, dtype=np.float64)
+        codes = np.concatenate([part.codes for part in parts])
+        return ColumnGram(self.voters, codes, weight, voter_sum, self.row_bytes, self.n_threads, dtype)
+
     def _arguments(self, dtype: np.dtype) -> tuple[Any, ...]:
         return self.voters, self.codes, self.weight, self.voter_sum, self.row_bytes, self.n_threads, dtype
 
@@ -204,13 +215,9 @@ class ColumnGram:
             return
         if len(self._kept) >= self._most_kept:
             self.maker.drop_rows(self._kept.popitem(last=False)[0])
-        m, n_bins = len(self.codes), int(self.voters.n_cuts[number]) + 2
-        n_threads = threads.threads_for(m, self.n_threads)
-        order, start = np.empty(m, dtype=np.int32), np.zeros(n_bins + 1, dtype=np.int64)
-        count, own = np.empty((n_threads, n_bins), dtype=np.int64), np.empty(m, dtype=self.codes.dtype)
-        sort_rows(self.codes, number, count, own, start[1:], order, n_threads)
+        order, start = sorted_rows(self.codes, number, int(self.voters.n_cuts[number]) + 2, self.n_threads)
         present = self.voter_sum
-        if start[-2] < m:
+        if start[-2] < len(self.codes):
             present = self.voter_sum.copy()
             self.maker.add(order[start[-2] :], -1, present)
         table = self._tabulate(number, order, start[1:]) if self._tabulates else None
@@ -224,9 +231,20 @@ class ColumnGram:
         known = {g: of_g for g, of_g in self._kept.items() if of_g is not None}
         new = np.array([g for g in range(self.voters.n_columns) if g not in known])
         self.maker.tabulate(order, bin_end, new, table)
+        self.maker.run_along(table)
         for g, of_g in known.items():
             self.maker.copy_transposed(of_g, start[number], start[g], table)
         return table
+
+
+def sorted_rows(codes: np.ndarray, column: int, n_bins: int, n_threads: int) -> tuple[np.ndarray, np.ndarray]:
+    """The numbers of the rows by the bins of a column, and where each bin begins, and the last one ends."""
+    m = len(codes)
+    n_threads = threads.threads_for(m, n_threads)
+    order, start = np.empty(m, dtype=np.int32), np.zeros(n_bins + 1, dtype=np.int64)
+    count, own = np.empty((n_threads, n_bins), dtype=np.int64), np.empty(m, dtype=codes.dtype)
+    sort_rows(codes, column, count, own, start[1:], order, n_threads)
+    return order, start
 
 
 class MatrixGram:
@@ -264,8 +282,8 @@ class SummedGram:
 
     @cached_property
     def _columns(self) -> list[tuple[int, Columns]]:
-        each = self.cache_bytes // len(self.terms)
-        return [(sign, Columns(source.clone(self.dtype), each)) for sign, source in self.terms]
+        terms = _joined(self.terms, self.dtype)
+        return [(sign, Columns(source, self.cache_bytes // len(terms))) for sign, source in terms]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return SummedGram, (self.terms, self.cache_bytes)
@@ -280,6 +298,20 @@ class SummedGram:
         out[:] = 0
         for sign, columns in self._columns:
             out += sign * columns.column(voter)
+
+
+def _joined(terms: Sequence[tuple[int, GramSource]], dtype: np.dtype) -> list[tuple[int, GramSource]]:
+    """Fresh copies of the terms; coded rows are put together, so that a thousand parts cost no more than one."""
+    found: list[tuple[int, GramSource]] = [
+        (sign, source.clone(dtype)) for sign, source in terms if not isinstance(source, ColumnGram)
+    ]
+    for sign in (1, -1):
+        parts = [source for own, source in terms if own == sign and isinstance(source, ColumnGram)]
+        if sum(part.n_rows for part in parts) >= COUNTS_LIMIT or len({part.codes.dtype for part in parts}) > 1:
+            found += [(sign, part.clone(dtype)) for part in parts]
+        elif parts:
+            found.append((sign, parts[0].joined(parts[1:], dtype)))
+    return found
 
 
 class RestGram:

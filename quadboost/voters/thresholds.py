@@ -6,7 +6,7 @@ A categorical feature arrives as level numbers 0..L-1 (-1: a level never seen) a
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -14,8 +14,9 @@ import numpy as np
 from ..common.checks import at_least, one_of
 from ..common.threads import in_threads, threads_for
 from ..data.exact import Extent
-from ..kernels.bins import copy_columns, distinct_runs, quantile_cuts
+from ..kernels.bins import copy_columns, distinct_runs
 from .columns import Voters, checked_values
+from .quantiles import quantile_borders
 
 CODES_IN_A_BYTE = 256
 INFINITE_REMEDY = "replace infinity by a finite number, or by NaN for a missing value"
@@ -54,9 +55,7 @@ def candidate_voters(
     X = checked_values(X)
     if thresholds == AUTO:
         thresholds = auto_thresholds(X.shape[1])
-    mass = None
-    if weight is not None:  # however light a row is beside the others, it counts for something
-        mass = np.maximum(Extent.of(len(weight), weight).fixed_point(np.ones(len(weight)), weight, 1.0), 1)
+    mass = None if weight is None else row_mass(Extent.of(len(weight), weight), weight)
     n_levels = n_levels or {}
     groups = range(0, X.shape[1], FEATURES_TOGETHER)
     n_threads = threads_for(X.size, min(n_threads, len(groups)))
@@ -71,12 +70,21 @@ def candidate_voters(
             scratch.append(own)
 
     by_group = in_threads(cuts_of_group, groups, n_threads)
-    chosen = [cuts for group in by_group for cuts in group]
+    return voters_of([cuts for group in by_group for cuts in group], n_levels)
+
+
+def voters_of(chosen: list[tuple[np.ndarray, bool]], n_levels: Mapping[int, int]) -> Voters:
+    """The voters of features, each given by its cuts and whether there is one that asks for missing values."""
     return Voters(
         cuts=[cuts for cuts, _ in chosen],
-        is_level=np.array([f in n_levels for f in range(X.shape[1])], dtype=np.uint8),
+        is_level=np.array([f in n_levels for f in range(len(chosen))], dtype=np.uint8),
         has_missing=np.array([missing for _, missing in chosen], dtype=np.uint8),
     )
+
+
+def row_mass(extent: Extent, weight: np.ndarray) -> np.ndarray:
+    """What rows count for in quantiles, given the extent of all weights. However light, a row counts for something."""
+    return np.maximum(extent.fixed_point(np.ones(len(weight)), weight, 1.0), 1)
 
 
 def check_thresholds(thresholds: int | str, spacing: str) -> None:
@@ -101,6 +109,9 @@ class InfiniteValue(ValueError):
         who = f"feature {feature}" if name is None else f"Column {name!r}"
         super().__init__(f"{who} holds {value}; {INFINITE_REMEDY}")
         self.feature, self.value = feature, value
+
+
+Runs = tuple[np.ndarray, np.ndarray]  # where each begins, and what mass comes before it, and in all
 
 
 class _Scratch(NamedTuple):
@@ -139,27 +150,49 @@ def _cuts_of_feature(
     values = column
     values.sort()  # NaN last
     n_present = int(np.searchsorted(values, np.nan))
-    missing = n_present < len(values)
-    if n_present == 0:
+    missing, values = n_present < len(values), values[:n_present]
+
+    def runs() -> Runs:
+        start = before[: distinct_runs(values, before) + 1]
+        if mass is None or order is None:
+            return start, start
+        return start, np.append(0, np.cumsum(mass[order[:n_present]]))[start]
+
+    return cuts_of_values(f, values, runs, missing, thresholds, spacing, n_levels)
+
+
+def cuts_of_values(
+    f: int, values: np.ndarray, runs: Callable[[], Runs], missing: bool, thresholds: int | str, spacing: str,
+    n_levels: int | None,
+) -> tuple[np.ndarray, bool]:  # fmt: skip
+    """The cuts of a feature with those values, ascending, and whether it has a voter that asks for missing values.
+
+    `runs` says where each run of values begins that no cut may divide, and what mass comes before it. Of a run, only
+    the first value and the last one are looked at.
+    """
+    if len(values) == 0:
         return np.empty(0), False  # nothing but missing values: constant
     if n_levels is not None:
         return (np.arange(n_levels) - 0.5 if n_levels > 1 else np.empty(0)), missing
-    values = values[:n_present]
     if np.isinf(values[0]) or np.isinf(values[-1]):
         raise InfiniteValue(f, float(values[-1] if np.isinf(values[-1]) else values[0]))
     if spacing == "uniform" and thresholds != "all":
         return _uniform_cuts(values[0], values[-1], int(thresholds)), missing
-    n_distinct = distinct_runs(values, before)
-    before = before[: n_distinct + 1]
-    # A byte holds 255 thresholds, or 254 and a code for missing values.
-    most = n_distinct if thresholds == "all" else int(thresholds) - (missing and thresholds == CODES_IN_A_BYTE - 1)
-    if n_distinct - 1 <= most:
-        last = np.arange(n_distinct - 1)
-    elif mass is None or order is None:
-        last = _quantile_bins(before, most + 1)
+    start, before = runs()
+    n_bins = bins_for_values(thresholds, missing)
+    if len(before) - 1 <= n_bins:
+        first = start[1:-1]
     else:
-        last = _quantile_bins(np.append(0, np.cumsum(mass[order[:n_present]]))[before], most + 1)
-    return _midpoints(values[before[last + 1] - 1].astype(float), values[before[last + 1]].astype(float)), missing
+        first = start[np.searchsorted(before, quantile_borders(before, int(n_bins)))]
+    return _midpoints(values[first - 1].astype(float), values[first].astype(float)), missing
+
+
+def bins_for_values(thresholds: int | str, missing: bool) -> float:
+    """How many bins the values of a feature may have."""
+    if thresholds == "all":
+        return np.inf
+    # A byte holds 255 thresholds, or 254 and a code for missing values.
+    return int(thresholds) + 1 - (missing and thresholds == CODES_IN_A_BYTE - 1)
 
 
 def _uniform_cuts(low: float, high: float, k: int) -> np.ndarray:
@@ -175,20 +208,3 @@ def _midpoints(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Halfway, but never so near the upper value that rounding puts it there: low <= t < high."""
     middle = low / 2 + high / 2
     return np.where((low <= middle) & (middle < high), middle, low)
-
-
-def _quantile_bins(before: np.ndarray, n_bins: int) -> np.ndarray:
-    """The last value of every bin but the last, for n_bins bins of nearly equal mass.
-
-    A value that alone outweighs a fair bin gets a bin of its own, if there are enough for all of them, and the
-    others are spread over the rest of the mass: plain quantiles waste nearly all their thresholds on a column
-    that is mostly zeros.
-    """
-    alone = before[:0]
-    if before[-1] > len(before) - 1:  # else all weigh 1
-        heavy = np.flatnonzero(np.diff(before) > before[-1] / n_bins)
-        runs_between = np.count_nonzero(np.diff(np.concatenate([[-1], heavy, [len(before) - 1]])) > 1)
-        alone = heavy if len(heavy) + runs_between <= n_bins else alone
-    end = np.empty(n_bins, dtype=np.int64)
-    n_used = quantile_cuts(before, alone, n_bins, np.empty(n_bins + 1, np.int64), end)
-    return end[: n_used - 1] - 1

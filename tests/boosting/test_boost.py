@@ -212,6 +212,7 @@ boost(moments, "l2", reg_lambda=100.0, reweight_every=1, reweight_sweeps=10**9, 
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="no SIGINT for a single process")
 @pytest.mark.parametrize(
     "code",

@@ -28,6 +28,7 @@ def test_the_violation_vanishes_as_rounds_go_on(penalty, fit_intercept):
     assert violation(100_000) < 1e-10
 
 
+@pytest.mark.thinned(1)
 @pytest.mark.parametrize("penalty", PENALTIES, ids=repr)
 def test_weights_without_violation_are_those_the_rule_would_give_again(penalty):
     """The violation is 0 exactly where no single re-weighting changes a weight."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import lightgbm
 import numpy as np
 import pytest
 from oracles import OPTIMUM, box_solution, lasso_solution
@@ -121,7 +120,10 @@ def integer_table(m=500, d=6, seed=0):
     return X, np.round(y * 256) / 256
 
 
+@pytest.mark.oracle("lightgbm")
 def test_vanilla_rounds_are_the_stumps_of_lightgbm():
+    import lightgbm
+
     X, y = integer_table()
     rounds = 40
     params = {

@@ -35,7 +35,7 @@ RUNS = {
 }
 
 
-@pytest.mark.thinned
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("validated", [False, True], ids=["no validation", "validation"])
 @pytest.mark.parametrize("run", RUNS.values(), ids=RUNS.keys())
 def test_a_resumed_run_is_the_run_at_once_bit_for_bit(problem, run, validated, monkeypatch):

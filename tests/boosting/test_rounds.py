@@ -58,6 +58,7 @@ def test_risks_from_moments_are_the_risks_of_the_scores_at_every_round(
     assert found.intercept == pytest.approx(rows.y_mean - rows.voter_means @ found.weight, abs=1e-13)
 
 
+@pytest.mark.thinned(10)
 @each_intercept
 @each_mode
 @each_penalty

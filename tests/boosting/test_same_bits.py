@@ -58,7 +58,7 @@ def known_rounds(shape, penalty, mode, fit_intercept, n_rounds):
     return plain_rounds(H, y, penalty, mode=mode, fit_intercept=fit_intercept, max_rounds=n_rounds)
 
 
-@pytest.mark.thinned
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(
     ("tables", "n_threads"),
     [

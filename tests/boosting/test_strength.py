@@ -110,6 +110,7 @@ def test_the_run_then_stands_where_it_can_go_on():
     np.testing.assert_array_equal(state.trace.weights_at(state.n_rounds, moments.n_voters), state.weight)
 
 
+@pytest.mark.slow
 def test_what_is_chosen_predicts_about_as_well_as_the_best_of_stronger_and_weaker():
     for seed in range(3):
         X, y = smooth_rows(2_000, noise=0.7, seed=seed)
@@ -139,6 +140,7 @@ def test_strengths_that_were_not_chosen_along_a_path_have_no_columns():
 # --- degrees of freedom ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.3, 0.1, 0.03])
 def test_active_voters_are_the_degrees_of_freedom(share):
     """sum_i cov(prediction_i, y_i) / variance of the noise, by simulation, is the mean number of active voters."""
@@ -165,6 +167,7 @@ def test_active_voters_are_the_degrees_of_freedom(share):
 # --- tables that are hard -------------------------------------------------------------------------------------
 
 
+@pytest.mark.thinned(1)
 @pytest.mark.parametrize("shape", [(300, 5), (1_000, 20), (100, 150)])
 def test_of_noise_nothing_is_learnt_or_nearly(shape):
     gains = []

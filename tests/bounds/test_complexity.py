@@ -87,6 +87,7 @@ def test_thresholds_can_be_given_as_arrays():
         rademacher_complexity(X, thresholds=[[0.5]])
 
 
+@pytest.mark.slow
 def test_sums_of_many_rows_are_exact():
     m = 100_000
     X = np.random.default_rng(0).normal(size=(m, 1))

@@ -206,6 +206,7 @@ def test_terms_for_breast_cancer():
 # --- coverage ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("delta", [0.05, 0.3])
 @pytest.mark.parametrize("n", [1, 5, 40])
 def test_held_out_bound_covers_every_error_rate_and_is_sharp(n, delta):
@@ -227,6 +228,7 @@ def test_held_out_bound_without_errors_and_without_successes():
     assert held_out_bound(7, 7) == 1.0
 
 
+@pytest.mark.slow
 def test_bounds_are_not_below_the_true_error_more_often_than_they_say():
     """Features with few values and known probabilities of the labels: the error of any model is known."""
     cells = np.array(list(product(range(4), repeat=3)), dtype=float)
@@ -308,6 +310,7 @@ def test_frames_with_categories_and_missing_values():
     assert risk_bound(by_array, array, y).total == pytest.approx(found.total, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_importing_the_bounds_imports_no_scipy(run_python):
     code = (
         "import sys, quadboost.bounds; print([name for name in ('scipy', 'sklearn', 'pandas') if name in sys.modules])"

@@ -108,6 +108,7 @@ def test_the_folds_add_up_to_all_rows():
     assert {len(getattr(fold.train, name)) for name in SUMS[1:]} == {folds.voters.n_voters, 1}
 
 
+@pytest.mark.thinned(1)
 @each_cache
 def test_threads_that_make_and_use_folds_at_the_same_time_change_nothing(cache_bytes, monkeypatch):
     monkeypatch.setattr(folds_module, "VOTERS_FOR_THREADS", 0)

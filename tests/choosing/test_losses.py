@@ -58,7 +58,7 @@ def splits(model):
     return np.column_stack([model.cv_results_[f"split{k}_test_score"] for k in range(3)])
 
 
-@pytest.mark.thinned
+@pytest.mark.thinned(1)
 @each
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["plain", "weighted"])
 def test_scores_are_the_losses_of_fits_to_each_split(name, weight, monkeypatch):
@@ -72,6 +72,7 @@ def test_scores_are_the_losses_of_fits_to_each_split(name, weight, monkeypatch):
     np.testing.assert_allclose(shared, found, rtol=0.3, atol=0.1)
 
 
+@pytest.mark.thinned(1)
 @each
 def test_the_choice_is_the_best_mean_and_the_model_is_that_of_the_plain_estimator(name):
     found = searched(name)
@@ -84,7 +85,7 @@ def test_the_choice_is_the_best_mean_and_the_model_is_that_of_the_plain_estimato
     assert found.ensemble_.loss == own["loss"]
 
 
-@pytest.mark.thinned
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["logistic", "multinomial"])
 @pytest.mark.parametrize(
     ("scoring", "judge"),
@@ -117,6 +118,7 @@ def test_weaker_strengths_are_given_up_after_some_that_are_worse(monkeypatch):
     assert found.best_params_["reg_lambda"] > 1e-3
 
 
+@pytest.mark.slow
 @each
 def test_a_number_of_strengths_reaches_down_from_the_strongest_useful_one(name):
     found = searched(name, reg_lambda=4)
@@ -129,6 +131,7 @@ def test_a_number_of_strengths_reaches_down_from_the_strongest_useful_one(name):
     assert len(strongest.ensemble_.feature) <= 1 < 1 + len(weaker.ensemble_.feature)
 
 
+@pytest.mark.thinned(1)
 @pytest.mark.parametrize("penalty", ["l2", "linf", None])
 def test_other_penalties_are_searched_too(penalty):
     found = searched("poisson", penalty=penalty, reg_lambda=[1.0, 0.1], alpha_max=[0.05, 0.2])
@@ -136,6 +139,7 @@ def test_other_penalties_are_searched_too(penalty):
     assert np.isfinite(found.cv_results_["mean_test_score"]).all()
 
 
+@pytest.mark.slow
 @each
 def test_threads_do_not_change_a_bit(name, monkeypatch):
     monkeypatch.setattr("quadboost.choosing.folds.VOTERS_FOR_THREADS", 1)
@@ -143,6 +147,7 @@ def test_threads_do_not_change_a_bit(name, monkeypatch):
     np.testing.assert_array_equal(splits(one), splits(two))
 
 
+@pytest.mark.slow
 def test_a_class_may_be_absent_from_the_training_rows():
     order = np.argsort(TARGETS["multinomial"], kind="stable")
     search = QuadBoostClassifierCV(**OPTIONS, loss="logistic", reg_lambda=GRID[:2], tol=0.01, cv=KFold(3))

@@ -49,6 +49,7 @@ def test_every_ensemble_has_a_certificate(penalty):
     assert (path.dual_gap <= 1e-7 * REAL.var()).all()
 
 
+@pytest.mark.thinned(1)
 @each_penalty
 def test_what_is_told_of_an_ensemble_is_true(penalty):
     path = path_of(penalty, sample_weight=WEIGHT)

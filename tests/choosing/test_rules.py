@@ -44,6 +44,7 @@ def held_out_risk(penalty, strength, split, y=SQUARE, weight=None, **changes):
     return np.average(off**2, weights=None if weight is None else weight[split.held_out])
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("penalty", PENALTIES)
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["plain", "weighted"])
 def test_a_score_is_the_risk_of_a_fit_to_the_training_rows(penalty, weight):
@@ -66,6 +67,7 @@ def test_weights_as_grown_are_scored_as_they_are():
     np.testing.assert_allclose(found, known, rtol=1e-9)
 
 
+@pytest.mark.thinned(1)
 @pytest.mark.parametrize("penalty", ["l2", "l1"])
 def test_under_another_loss_the_score_is_that_loss(penalty):
     counts = np.rint(np.exp(np.clip(SQUARE, -2, 2)))

@@ -84,25 +84,27 @@ def test_risks_and_choice_are_those_of_refitting_each_fold_from_its_rows(penalty
     assert_as_naive(folds, CANDIDATES[penalty])
 
 
-@pytest.mark.thinned
+@pytest.mark.thinned(1)
 @pytest.mark.parametrize("weight", [None, REPEATS, WEIGHT], ids=["no weights", "repeats", "weights"])
 @pytest.mark.parametrize("y", [LABELS, REAL, np.column_stack([REAL, LABELS])], ids=["labels", "real", "two outputs"])
 def test_so_they_are_for_weights_and_several_outputs(y, weight):
     assert_as_naive(folds_of(y, weight), EVERY_CANDIDATE)
 
 
+@pytest.mark.slow
 def test_so_they_are_with_sweeps():
     schedule = Schedule(max_rounds=40, reweight_every=5, reweight_sweeps=2)
     assert_as_naive(folds_of(REAL, schedule=schedule), EVERY_CANDIDATE)
 
 
+@pytest.mark.slow
 def test_so_they_are_for_a_target_far_from_zero():
     folds = folds_of(REAL + 1e6)
     found = cross_validate(folds, EVERY_CANDIDATE, ROUNDS)
     np.testing.assert_allclose(found.score, naive(folds, EVERY_CANDIDATE), rtol=0, atol=1e-8)
 
 
-@pytest.mark.thinned
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(
     "splits",
     [
@@ -143,6 +145,7 @@ def test_a_judge_sees_the_ensemble_after_each_number_of_rounds():
     np.testing.assert_allclose(judged.score, cross_validate(folds, EVERY_CANDIDATE, ROUNDS).score, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_threads_and_little_memory_change_nothing(monkeypatch):
     monkeypatch.setattr("quadboost.choosing.folds.VOTERS_FOR_THREADS", 0)
     known = cross_validate(folds_of(REAL, WEIGHT), EVERY_CANDIDATE)
@@ -343,6 +346,7 @@ def test_runs_that_learn_noise_are_given_up_and_the_choice_is_the_same(monkeypat
         np.testing.assert_array_equal(own[:50], all_of_them[: min(50, len(own))])
 
 
+@pytest.mark.slow
 def test_weak_penalties_are_still_chosen_where_they_are_the_best(monkeypatch):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(600, 3))

@@ -12,9 +12,8 @@ from quadboost.export.sql import self_test
 pytest.importorskip("pyarrow")  # for the table that the model is trained on
 
 
+@pytest.mark.oracle("onnx")
 def test_every_target_is_written(model, run, tmp_path):
-    pytest.importorskip("onnx")
-    pytest.importorskip("openpyxl")
     run("export", "model.h5", "--to", "sql", "--table", "people", "--keep", "id", "-o", "model.sql").ok()
     run("export", "model.h5", "--to", "onnx", "--contributions", "-o", "model.onnx").ok()
     run("export", "model.h5", "--to", "c", "--name", "risk", "-o", "risk.c").ok()

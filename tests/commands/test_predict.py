@@ -52,6 +52,7 @@ def test_parquet_predictions_keep_types(model, table, run, tmp_path):
     assert written["prediction"].to_pylist() == model.predict(features(table)).tolist()
 
 
+@pytest.mark.thinned(1)
 @pytest.mark.parametrize("labels", [[3, 7], [False, True], [1.0, 2.0], ["a", "b", "c"], [1, 2, 3, 4]])
 def test_labels_of_every_type(labels, run, tmp_path):
     rng = np.random.default_rng(0)
@@ -115,6 +116,7 @@ def test_threads_make_no_difference(model, run):
     assert len(outs) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("output", ["o.csv", "o.parquet"])
 def test_predict_imports_neither_scikit_learn_nor_scipy_nor_pandas(model, output, run_python):
     code = f"""

@@ -8,6 +8,7 @@ from quadboost.commands.recognise import (  # noqa: E402
     NUMBER,
     TEXT,
     WHOLE,
+    Told,
     convert,
     is_category,
     kind_of_levels,
@@ -269,6 +270,7 @@ def test_arrays_are_the_same_in_arrow(values):
     np.testing.assert_array_equal(np.array(to_arrow(values).to_pylist(), dtype=values.dtype), values)
 
 
+@pytest.mark.slow
 def test_nothing_here_imports_pandas(run_python):
     code = """
 import sys, numpy as np, pyarrow as pa
@@ -280,3 +282,40 @@ convert(column.slice(0, 1), "numbers", "it", text=TextFormat(), expected="")
 print("pandas" in sys.modules)
 """
     assert run_python(code).strip() == "False"
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["1", "2", "x", "3"],
+        ["1", "2", "", "NA"],
+        ["true", "FALSE", "", "true"],
+        ["1", "2", "01", "3"],
+        ["2020-01-01", "", "2021-01-01", "x"],
+        ["2020-01-01", "", "2021-01-01"],
+        [*map(str, range(20)), "1,000", "7"],
+        ["x", "true", "1", ""],
+    ],
+)
+@pytest.mark.parametrize("category", [False, True])
+def test_a_column_that_is_shown_piece_by_piece_is_what_it_is_as_a_whole(values, category):
+    def outcome(n_pieces):
+        told = Told("it", FORMAT, category, "drop it")
+        pieces = [texts(*piece) for piece in np.array_split(np.array(values, dtype=object), n_pieces)]
+        for piece in pieces:
+            told.look(piece)
+        first_row = 0
+        for piece in pieces if not told.is_sure else ():
+            told.look_closer(piece, first_row)
+            first_row += len(piece)
+        try:
+            return told.kind()
+        except ValueError as error:
+            return str(error)
+
+    assert outcome(1) == outcome(2) == outcome(len(values))
+
+
+def test_a_number_may_be_a_word_for_missing_values():
+    kind, column = recognise(texts("1", "-999", "2"), "it", text=TextFormat(missing=("-999",)), remedy="")
+    assert (kind, column.to_pylist()) == (NUMBER, [1.0, None, 2.0])

@@ -16,6 +16,7 @@ def in_shell(line, name, *arguments, cwd):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [["people.csv"], ["--describe"]])
 def test_predictions_that_would_be_lost_are_refused(model, more, tmp_path):
     done = in_shell('"$@" >&-', "predict", "model.h5", *more, cwd=tmp_path)
@@ -23,6 +24,7 @@ def test_predictions_that_would_be_lost_are_refused(model, more, tmp_path):
     assert (done.returncode, done.stderr) == (2, message)
 
 
+@pytest.mark.slow
 def test_predictions_in_a_file_need_no_standard_output(model, tmp_path):
     done = in_shell('"$@" >&-', "predict", "model.h5", "people.csv", "-o", "o.csv", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
@@ -37,6 +39,7 @@ def test_figures_that_would_be_lost_are_refused(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [["people.csv"], ["--describe"]])
 def test_a_reader_that_has_had_enough_is_no_error(model, more, tmp_path):
     done = in_shell('"$@" | head -n 1', "predict", "model.h5", *more, cwd=tmp_path)

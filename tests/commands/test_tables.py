@@ -164,7 +164,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
     assert caught.value.filename == str(tmp_path / "no.csv")
 
 
-@pytest.mark.thinned
+@pytest.mark.thinned(1)
 @pytest.mark.parametrize(("name", "delimiter"), [("t.tsv", "\t"), ("t.csv", ","), ("t.csv", ";"), ("t.txt", "\t")])
 @pytest.mark.parametrize("n_columns", [10_000, 200_000])
 def test_wide_tables_are_read(tmp_path, name, delimiter, n_columns):
@@ -232,7 +232,23 @@ def test_a_named_pipe_is_refused_at_once(tmp_path, name):
         open_table(str(tmp_path / name))
 
 
-def test_a_directory_is_refused(tmp_path):
+def test_a_directory_without_tables_is_refused(tmp_path):
     (tmp_path / "t.csv").mkdir()
-    with pytest.raises(ValueError, match=r"t.csv is a directory; give a table file"):
+    with pytest.raises(ValueError, match=r"t.csv is a directory without any .parquet file; give a table file"):
         open_table(str(tmp_path / "t.csv"))
+
+
+def test_the_files_of_a_directory_and_of_a_pattern_are_one_table(tmp_path):
+    (tmp_path / "a1.csv").write_text("x,y\n1,a\n2,b\n")
+    (tmp_path / "a2.csv").write_text("y,x\nc,3\n")
+    pattern = open_table(str(tmp_path / "a*.csv"))
+    assert pattern.read(["y", "x"]).to_pydict() == {"y": ["a", "b", "c"], "x": ["1", "2", "3"]}
+    assert [os.path.basename(path) for path in pattern.paths] == ["a1.csv", "a2.csv"]
+    for name, column in (("b", [1, 2]), ("a", [0.5])):
+        pa.parquet.write_table(pa.table({"x": column}), tmp_path / f"{name}.parquet")
+    directory = open_table(str(tmp_path))
+    assert directory.read(["x"]).to_pydict() == {"x": [0.5, 1.0, 2.0]}
+    assert directory.n_rows == 3
+    pa.parquet.write_table(pa.table({"z": [1]}), tmp_path / "c.parquet")
+    with pytest.raises(ValueError, match=r"c.parquet has no column 'x', which .*a.parquet has; make the files alike"):
+        open_table(str(tmp_path))

@@ -12,11 +12,12 @@ from sklearn.datasets import load_breast_cancer
 
 import quadboost
 from quadboost import QuadBoostClassifier, QuadBoostRegressor
-from quadboost.commands.main import EXAMPLES
+from quadboost.commands.arguments import EXAMPLES
 
 pytest.importorskip("pyarrow")
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.tsv", "t.tsv.gz", "t.parquet", "t.feather", "t.arrow"])
 def test_every_kind_of_file_gives_the_model_that_python_gives(name, tmp_path, run):
     frame = people()
@@ -32,6 +33,7 @@ def test_every_kind_of_file_gives_the_model_that_python_gives(name, tmp_path, ru
     assert read_csv(out)["score"].tolist() == model.decision_function(features(frame)).tolist()
 
 
+@pytest.mark.slow
 def test_regression(table, run):
     out = run("train", "people.csv", "--target", "income", "--drop", "id", "label", "-o", "m.h5", "--json", "j").ok()
     assert re.match(r"regression of 'income': the target holds \d+ different numbers\n", out)
@@ -59,6 +61,7 @@ def test_a_fraction_for_validation_is_the_same_for_the_same_seed(table, run):
     assert first["validation_risk"] == again["validation_risk"] != other["validation_risk"]
 
 
+@pytest.mark.thinned(1)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_examples_need_no_file(name, run):
     out = run("train", "--example", name, "-o", "m.h5", "--max-rounds", 20, "--validation", 0.2).ok()
@@ -158,6 +161,7 @@ def test_what_cannot_be_trained_is_refused_in_one_line(arguments, message, model
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
+@pytest.mark.slow
 def test_the_bounds_of_a_classifier_are_told_and_kept(run, tmp_path):
     out = run("train", "--example", "breast_cancer", "-o", "m.h5", "--max-rounds", 20, "--json", "j", "--bound").ok()
     assert "Theorem 1 (corrected, p = 1, quadratic loss)" in out
@@ -169,6 +173,7 @@ def test_the_bounds_of_a_classifier_are_told_and_kept(run, tmp_path):
         assert not (tmp_path / "n.h5").exists()
 
 
+@pytest.mark.slow
 def test_cross_validation_says_what_it_chose(run, tmp_path):
     out = run("train", "--example", "breast_cancer", "-o", "m.h5", "--max-rounds", 100, "--cv", 3).ok()
     chosen = r"3-fold cross-validation chose penalty=l1, max_rounds=(\d+), reg_lambda=(\S+)"
@@ -186,6 +191,7 @@ def test_cross_validation_says_what_it_chose(run, tmp_path):
         assert wrong in run("train", "--example", "breast_cancer", "-o", "n.h5", *more).refused()
 
 
+@pytest.mark.thinned(1)
 @pytest.mark.parametrize(
     ("options", "said", "chosen"),
     [
@@ -245,6 +251,7 @@ def test_the_summary_tells_what_cross_validation_chose(run, tmp_path):
     assert found["chosen"] == {name: parameters[name] for name in ("penalty", "max_rounds", "n_trees", "reg_lambda")}
 
 
+@pytest.mark.slow
 def test_the_seed_chooses_the_folds(run):
     def risk(*options):
         out = run("train", "--example", "diabetes", "-o", "m.h5", "--max-rounds", 30, *options).ok()

@@ -37,9 +37,9 @@ def test_blocks_are_the_rows_in_order(monkeypatch):
     monkeypatch.setattr("quadboost.commands.train_data.ROWS_AT_A_TIME", 3)
     whole = examples(np.arange(10))
     blocks = list(whole.blocks())
-    assert [len(X) for X, _ in blocks] == [3, 3, 3, 1]
-    for X, rows in blocks:
-        np.testing.assert_array_equal(X, whole.X[rows])
+    assert [len(X) for X, _, _ in blocks] == [3, 3, 3, 1]
+    np.testing.assert_array_equal(np.concatenate([X for X, _, _ in blocks]), whole.X)
+    np.testing.assert_array_equal(np.concatenate([y for _, y, _ in blocks]), whole.y)
 
 
 @pytest.mark.parametrize(

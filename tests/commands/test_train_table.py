@@ -15,6 +15,7 @@ import quadboost
 pytest.importorskip("pyarrow")
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(
     ("targets", "more", "task"),
     [
@@ -39,6 +40,7 @@ def test_the_target_chooses_the_task_unless_told_otherwise(targets, more, task, 
     assert (quadboost.load("m.h5").classes is None) == (task == "regression")
 
 
+@pytest.mark.slow
 def test_rows_without_a_target_are_left_out(table, run, tmp_path):
     frame = people()
     frame.loc[:9, "label"] = None
@@ -115,6 +117,7 @@ def test_features_are_those_asked_for_in_the_order_of_the_table(table, run):
     assert quadboost.load("m.h5").feature_names == ("âge, years", "member")
 
 
+@pytest.mark.slow
 def test_declared_categories_are_so_besides_text_and_bool(table, run):
     run(
         "train", "people.csv", "--target", "label", "--drop", "income", "id", "--categorical", "code", "-o", "m.h5"
@@ -150,6 +153,7 @@ def test_infinity_is_refused_by_name(name, run, tmp_path):
     assert "or --drop 'a b'" in message
 
 
+@pytest.mark.slow
 def test_typed_categories_of_text_and_of_numbers(run, tmp_path):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(
@@ -210,6 +214,7 @@ def labels_of(run, tmp_path, labels, *more):
     return quadboost.load("m.h5").classes.tolist()
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(
     ("labels", "classes"),
     [
@@ -311,6 +316,7 @@ def test_a_model_can_be_trained_from_the_standard_input(table, tmp_path):
             assert done.ok()
 
 
+@pytest.mark.slow
 def test_a_table_can_come_from_the_standard_input(model, run, tmp_path):
     with open(tmp_path / "people.csv") as file:
         done = finish(start("predict", "model.h5", "-", cwd=tmp_path, stdin=file))

@@ -19,6 +19,7 @@ def limit_files(n_bytes):
     return limit
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("output", ["o.csv", "o.csv.gz", "o.parquet"])
 def test_a_disk_that_is_full_leaves_the_old_predictions(model, output, tmp_path):
     (tmp_path / output).write_text("old")
@@ -38,6 +39,7 @@ def test_a_disk_that_is_full_leaves_the_old_model(tmp_path):
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("m.h5", "old")]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
 def test_a_standard_output_that_is_full(model, tmp_path):
     with open("/dev/full", "w") as full:
@@ -56,6 +58,7 @@ def test_a_standard_output_that_is_closed(tmp_path):
     assert (tmp_path / "m.h5").exists()
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_had_enough_is_no_error(long_table, tmp_path):
     with start("predict", "model.h5", "people.csv", cwd=tmp_path) as predict:
         assert predict.stdout.readline() == "prediction\n"
@@ -64,6 +67,7 @@ def test_a_reader_that_has_had_enough_is_no_error(long_table, tmp_path):
         assert predict.wait(timeout=60) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "status", "message"),
     [(signal.SIGINT, 130, "interrupted"), pytest.param(signal.SIGTERM, 143, None, marks=pytest.mark.slow)],
@@ -80,7 +84,7 @@ def test_an_interrupted_training_leaves_nothing(number, status, message, tmp_pat
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.thinned
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 @pytest.mark.parametrize("output", ["o.csv", "o.parquet"])
 def test_an_interrupted_prediction_leaves_nothing(long_table, output, number, status, tmp_path):

@@ -75,6 +75,7 @@ print(os.waitpid(child, 0)[1])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this platform")
 def test_a_forked_process_does_not_wait_for_the_threads_of_its_parent(run_python):
     assert run_python(AFTER_A_FORK).split() == ["0"]

@@ -154,6 +154,7 @@ def test_a_level_beyond_64_bits_is_refused():
     assert learn_schema(np.array([[2**64 - 1], [1]], dtype=object), categorical_features=[0]).categories
 
 
+@pytest.mark.slow
 def test_many_distinct_levels_work():
     m = 100_000
     X = pd.DataFrame({"x": [f"id{i:06}" for i in range(m)]})

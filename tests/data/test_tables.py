@@ -344,6 +344,7 @@ X = X.append_column("f", X.column(0).dictionary_encode())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "categorical"),
     [

@@ -135,7 +135,6 @@ def test_a_lazy_table_is_refused():
         (None, "X is None, and no table"),
         ("table.csv", "X is 'table.csv', and no table"),
         ({1, 2}, "X is {1, 2}, and no table"),
-        ({"a": [1]}, r"X is a dict; make a frame of it, such as pandas.DataFrame\(X\)"),
         (np.ones((2, 3, 4)), r"got 3D array instead \(shape=\(2, 3, 4\)\); give rows and columns, such as X.reshape"),
         ([[10**400], [1]], "Column 0 holds an integer beyond the largest float, 10000"),
         (np.ones((2, 2, 2)), r"got 3D array instead \(shape=\(2, 2, 2\)\)"),

@@ -34,6 +34,7 @@ def fitted(name):
     return clone(model).fit(X, y), X
 
 
+@pytest.mark.thinned(1)
 @each_fit
 def test_a_stored_model_says_the_same(name, tmp_path):
     model, X = fitted(name)
@@ -47,6 +48,7 @@ def test_a_stored_model_says_the_same(name, tmp_path):
         np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
 
 
+@pytest.mark.thinned(5)
 @each_fit
 def test_the_last_stage_is_the_model(name):
     model, X = fitted(name)

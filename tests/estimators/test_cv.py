@@ -55,6 +55,7 @@ def fitted(search, weight=None, groups=None, **changes):
     return search(**{**OPTIONS, **GRID, **changes}).fit(X, y_of(search), weight, groups)
 
 
+@pytest.mark.thinned(8)
 @parametrize_with_checks([QuadBoostClassifierCV(max_rounds=20, reg_lambda=2, cv=2)])
 def test_checks_of_scikit_learn(estimator, check):
     check(estimator)
@@ -84,6 +85,7 @@ def give_up_no_run(monkeypatch):
         monkeypatch.setattr(f"quadboost.choosing.search.{name}", np.inf)
 
 
+@pytest.mark.thinned(1)
 @pytest.mark.parametrize(
     ("search", "scoring", "known", "sign"),
     [
@@ -106,6 +108,7 @@ def test_scores_and_choice_are_those_of_a_search_over_plain_estimators(search, s
     assert found.best_index_ == np.argmax(np.abs(known_score - best) < 1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("penalty", [None, "linf", "l2"])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_errors_agree_also_where_scores_are_zero_but_for_rounding(penalty, fit_intercept, monkeypatch):
@@ -130,6 +133,7 @@ def test_thresholds_of_all_rows_hardly_matter(monkeypatch):
 # --- what a fit leaves behind -------------------------------------------------------------------------------
 
 
+@pytest.mark.thinned(1)
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["no weights", "weights"])
 @each
 def test_the_choice_is_fitted_to_all_rows(search, weight):
@@ -162,6 +166,7 @@ def test_results_are_a_frame_and_tell_the_choice(search):
     assert found.best_params_["penalty"] == chosen["param_penalty"]
 
 
+@pytest.mark.slow
 def test_the_best_of_a_scorer_is_the_greatest():
     found = fitted(QuadBoostClassifierCV, scoring="roc_auc")
     assert found.best_score_ == found.cv_results_["mean_test_score"].max()
@@ -199,6 +204,7 @@ def test_a_fit_forgets_the_one_before(search):
     assert not hasattr(model, "feature_names_in_")
 
 
+@pytest.mark.thinned(1)
 @each
 def test_it_can_be_cloned_pickled_and_put_in_a_pipeline(search):
     model = fitted(search)
@@ -220,6 +226,7 @@ def test_stages_are_those_of_the_chosen_model(search):
 # --- rows, labels and groups --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_several_classes_share_the_choice():
     data = load_wine()
     few = {"reg_lambda": 6, "max_rounds": 100, "thresholds": 50}
@@ -231,6 +238,7 @@ def test_several_classes_share_the_choice():
     assert risk.best_score_ < 0.2
 
 
+@pytest.mark.slow
 def test_several_targets_share_the_choice():
     y = np.column_stack([REAL, 5 + 100 * REAL, X[:, 0]])
     model = fitted(QuadBoostRegressorCV).fit(X, y)
@@ -244,6 +252,7 @@ def test_several_targets_share_the_choice():
     )
 
 
+@pytest.mark.slow
 def test_frames_with_names_and_categories():
     frame = pd.DataFrame({"a": X[:, 0], "b": pd.Categorical(np.where(X[:, 1] > 1, "p", "q")), "c": X[:, 2]})
     tables = frame, polars.from_pandas(frame), pyarrow.Table.from_pandas(frame)
@@ -253,6 +262,7 @@ def test_frames_with_names_and_categories():
         assert set(model.predict(table)) == {"yes", "no"}
 
 
+@pytest.mark.slow
 def test_whole_weights_are_repetitions_and_zero_is_no_row():
     repeats = np.random.default_rng(0).integers(0, 4, size=M)
     rows = np.repeat(np.arange(M), repeats)
@@ -268,6 +278,7 @@ def test_whole_weights_are_repetitions_and_zero_is_no_row():
         np.testing.assert_array_equal(one.predict(X), other.predict(X))
 
 
+@pytest.mark.thinned(1)
 @each
 def test_a_splitter_does_not_see_rows_of_weight_zero(search):
     weight = np.random.default_rng(0).integers(0, 3, size=M).astype(float)
@@ -283,6 +294,7 @@ def test_a_splitter_does_not_see_rows_of_weight_zero(search):
         np.testing.assert_array_equal(one.cv_results_["mean_test_score"], other.cv_results_["mean_test_score"])
 
 
+@pytest.mark.slow
 def test_groups_are_never_divided():
     groups = np.arange(M) // 8
     for search, splitter in ((QuadBoostClassifierCV, StratifiedGroupKFold), (QuadBoostRegressorCV, GroupKFold)):
@@ -311,6 +323,7 @@ def test_splits_may_be_repeated_or_given_as_masks():
     assert np.isnan(one.cv_results_["standard_error"]).all()
 
 
+@pytest.mark.slow
 def test_the_weight_of_a_class_is_that_of_its_rows():
     for changes in ({"scoring": "risk"}, {"scoring": "error", "calibration": None}):  # a link counts examples
         by_class = fitted(QuadBoostClassifierCV, **changes, class_weight={"yes": 3.0})

@@ -63,6 +63,7 @@ def test_a_grid_for_each_penalty():
     }
 
 
+@pytest.mark.slow
 def test_every_round_counts_where_none_are_named(monkeypatch):
     monkeypatch.setattr("quadboost.choosing.search.HOPELESS", np.inf)  # no run is given up
     model = fitted(QuadBoostRegressorCV, penalty=None, rounds=None, max_rounds=70)
@@ -71,6 +72,7 @@ def test_every_round_counts_where_none_are_named(monkeypatch):
     assert 20 < len(judged.cv_results_["param_max_rounds"]) <= 50
 
 
+@pytest.mark.slow
 def test_a_callable_scores():
     calls = []
 
@@ -84,6 +86,7 @@ def test_a_callable_scores():
     assert set(calls) == {60}
 
 
+@pytest.mark.slow
 def test_weights_go_to_a_scorer_that_takes_them():
     weighted = fitted(QuadBoostClassifierCV, WEIGHT, scoring="accuracy").cv_results_["mean_test_score"]
     error = fitted(QuadBoostClassifierCV, WEIGHT, scoring="error").cv_results_["mean_test_score"]
@@ -91,6 +94,7 @@ def test_weights_go_to_a_scorer_that_takes_them():
     fitted(QuadBoostRegressorCV, WEIGHT, scoring=make_scorer(max_error, greater_is_better=False))
 
 
+@pytest.mark.slow
 def test_threads_change_nothing(monkeypatch):
     monkeypatch.setattr("quadboost.choosing.folds.VOTERS_FOR_THREADS", 0)
     for scoring in ("risk", "error", "roc_auc"):
@@ -106,12 +110,13 @@ def test_a_search_shows_its_runs(capfd):
 
 
 def test_a_search_for_a_log_writes_lines_now_and_then(capfd, monkeypatch):
+    monkeypatch.setattr("quadboost.common.progress.SECONDS_BETWEEN_LINES", 1e9)
     fitted(QuadBoostClassifierCV, verbose=2)
-    assert capfd.readouterr() == ("", ""), "it takes less than five seconds"
+    assert capfd.readouterr() == ("", "")
     monkeypatch.setattr("quadboost.common.progress.SECONDS_BETWEEN_LINES", 0.0)
     model = fitted(QuadBoostClassifierCV, verbose=2)
     n_runs = 5 * len({*model.cv_results_["param_reg_lambda"]})
-    assert capfd.readouterr().err.splitlines()[-1] == f"run {n_runs} of {n_runs}"
+    assert capfd.readouterr().err.splitlines()[-1].startswith(f"run {n_runs} of {n_runs}")
 
 
 def test_an_error_of_the_scorer_is_told(monkeypatch):
@@ -183,6 +188,7 @@ def test_groups_must_fit_the_rows():
 # --- pictures -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_pictures():
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")

@@ -34,6 +34,7 @@ def additive(m, seed=0):
 # --- stumps or rules -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_trees_are_chosen_for_what_stumps_cannot_say():
     X, y = xor(500, noise=0.1)
     model = QuadBoostClassifierCV(n_trees="auto", **FEW).fit(X, y)
@@ -43,6 +44,7 @@ def test_trees_are_chosen_for_what_stumps_cannot_say():
     assert model.ensemble_.n_rules > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.slow)])
 def test_stumps_are_chosen_where_features_add_up(seed):
     X, y = additive(400, seed)
@@ -65,6 +67,7 @@ def test_trees_do_not_hurt_where_features_add_up():
     )  # 1.021 when this was written: at 400 rows a search takes noise for rules at times
 
 
+@pytest.mark.slow
 def test_results_say_what_had_trees():
     X, y = xor(300)
     model = QuadBoostClassifierCV(n_trees="auto", **FEW).fit(X, y)
@@ -93,6 +96,7 @@ def test_the_choice_fitted_by_itself_is_the_same_model():
     np.testing.assert_array_equal(model.decision_function(X), known.decision_function(X))
 
 
+@pytest.mark.slow
 def test_random_state_seeds_the_trees_of_the_folds():
     X, y = xor(200, noise=0.2)
 
@@ -109,6 +113,7 @@ def test_random_state_seeds_the_trees_of_the_folds():
 # --- by what, and on which rows ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scoring", ["error", *(pytest.param(own, marks=pytest.mark.slow) for own in SCORERS)])
 def test_other_scores_choose_trees_for_xor_too(scoring):
     X, y = xor(300, noise=0.05)
@@ -130,6 +135,7 @@ def test_a_scorer_sees_estimators_with_rules():
     assert min(seen) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{"thresholds_per_fold": True}, {"one_standard_error": True}], ids=str)
 def test_options_of_the_search_hold_with_trees(options):
     X, y = xor(300, noise=0.1)
@@ -154,6 +160,7 @@ def test_a_group_is_never_divided():
     assert whole.best_score_ > divided.best_score_ + 0.2
 
 
+@pytest.mark.thinned(1)
 @pytest.mark.parametrize(
     ("kind", "options"),
     [
@@ -189,6 +196,7 @@ def test_every_kind_of_target_and_loss(kind, options):
         np.testing.assert_array_equal(other.predict(X), model.predict(X))
 
 
+@pytest.mark.slow
 def test_what_was_chosen_of_both_is_drawn():
     pytest.importorskip("matplotlib").use("Agg")
     X, y = xor(200)

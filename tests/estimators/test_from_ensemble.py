@@ -80,6 +80,7 @@ def test_without_names_it_has_none(loaded):
     assert model.n_features_in_ == 2
 
 
+@pytest.mark.thinned(1)
 @pytest.mark.parametrize(
     ("estimator", "y", "scorer"),
     [

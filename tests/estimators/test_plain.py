@@ -82,6 +82,7 @@ def test_constructor_is_as_documented():
             assert f"\n    {name} :" in estimator.__doc__ or f", {name}" in estimator.__doc__, name
 
 
+@pytest.mark.slow
 def test_pipeline_grid_search_and_cross_validation():
     data, label = load_iris(return_X_y=True)
     pipeline = make_pipeline(StandardScaler(), QuadBoostClassifier(max_rounds=100))
@@ -101,6 +102,7 @@ def test_a_clone_has_the_parameters_and_nothing_of_the_fit(estimator):
     assert vars(copy).keys() == model.get_params().keys()
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("way", ["pickle", "joblib", "joblib compressed"])
 @each
 def test_a_stored_model_predicts_the_same_and_can_go_on(estimator, way, tmp_path):
@@ -173,6 +175,7 @@ def test_every_layout_gives_the_same_model(layout):
     np.testing.assert_array_equal(score(model, layout(table)), score(known, table))
 
 
+@pytest.mark.thinned(1)
 @pytest.mark.parametrize("layout", [np.ascontiguousarray, np.asfortranarray])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_table_of_floats_is_not_copied(layout, dtype):
@@ -334,6 +337,7 @@ def test_ten_classes_share_their_gram_columns(monkeypatch):
     assert sum(map(len, drawn)) > 1.2 * len(made)  # or there would be nothing to share
 
 
+@pytest.mark.thinned(1)
 @pytest.mark.parametrize(("load", "least"), [(load_iris, 0.9), (load_wine, 0.93), (load_digits, 0.9)])
 def test_known_classes_are_learnt_and_probabilities_are_normalised(load, least):
     data, label = load(return_X_y=True)

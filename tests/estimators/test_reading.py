@@ -59,6 +59,7 @@ def reads(monkeypatch):
     return counts
 
 
+@pytest.mark.thinned(9)
 @pytest.mark.parametrize("make", [lambda frame: frame, pl.from_pandas, pa.Table.from_pandas], ids=["pd", "pl", "pa"])
 @each_fit
 @pytest.mark.filterwarnings("ignore:reg_lambda='theory'")

@@ -55,6 +55,7 @@ FITS = {
 each_fit = pytest.mark.parametrize("options", FITS.values(), ids=FITS.keys())
 
 
+@pytest.mark.thinned(4)
 @each_fit
 @each
 def test_the_last_stage_is_the_model_and_each_stage_that_of_as_many_rounds(estimator, options):
@@ -94,6 +95,7 @@ def test_the_history_has_the_risk_of_every_stage(estimator, options):
     assert np.all(np.diff(history["objective"]) < 0)
 
 
+@pytest.mark.thinned(3)
 @each_fit
 @each
 def test_a_warm_start_equals_having_fitted_all_rounds_at_once(estimator, options):
@@ -183,6 +185,7 @@ OTHER_DATA = {
 }
 
 
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize("change", OTHER_DATA.values(), ids=OTHER_DATA.keys())
 @each
 def test_a_warm_start_with_other_data_of_the_same_shape_is_refused(estimator, change):
@@ -346,6 +349,7 @@ def test_a_search_for_the_number_of_rounds_tells_nothing(search, y, told):
     assert told == []
 
 
+@pytest.mark.slow
 def test_a_run_at_the_last_round_that_is_near_enough_is_not_too_short(told):
     """It may come near enough between two looks."""
     options = {"reg_lambda": 0.05, "reweight_every": None, "tol": 1e-3}

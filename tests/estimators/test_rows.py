@@ -173,6 +173,7 @@ FITS = {
 each_fit = pytest.mark.parametrize(("estimator", "options", "y", "weight"), FITS.values(), ids=FITS.keys())
 
 
+@pytest.mark.thinned(2)
 @each_fit
 def test_the_order_of_rows_changes_no_bit(estimator, options, y, weight):
     known = estimator(**{**OPTIONS, **options}).fit(X, y, sample_weight=weight)

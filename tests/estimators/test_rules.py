@@ -62,6 +62,7 @@ def parity(m, n, seed=0):
 # --- what rules are for --------------------------------------------------------------------------------------
 
 
+@pytest.mark.thinned(1)
 @pytest.mark.parametrize("options", [{}, {"penalty": "l1"}, {"mode": "forward"}, {"loss": "logistic"}], ids=str)
 def test_xor_is_learnt_where_stumps_are_at_chance(options):
     (Z, y), (other, known) = parity(1_200, 2), parity(2_000, 2, seed=1)
@@ -81,12 +82,14 @@ def test_xor_of_two_columns_of_two_values_is_learnt(options):
     np.testing.assert_allclose(chance, [0.1, 0.9, 0.9, 0.1], atol=0.06)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"mode": "forward"}], ids=str)
 def test_the_parity_of_three_is_learnt(options):
     (Z, y), (other, known) = parity(4_000, 3), parity(2_000, 3, seed=1)
     assert QuadBoostClassifier(n_trees=100, **options).fit(Z, y).score(other, known) > 0.95
 
 
+@pytest.mark.slow
 def test_pairs_cannot_say_what_takes_three():
     (Z, y), (other, known) = parity(2_000, 3), parity(2_000, 3, seed=1)
     model = QuadBoostClassifier(n_trees=30, thresholds=20, max_conditions=2).fit(Z, y)
@@ -105,7 +108,7 @@ def test_no_trees_are_the_stumps_of_before():
 # --- every option --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.thinned
+@pytest.mark.thinned(3)
 @each_loss
 @each_fit
 def test_a_model_says_the_same_from_a_file_and_unpickled(kind, options, tmp_path):
@@ -122,7 +125,7 @@ def test_a_model_says_the_same_from_a_file_and_unpickled(kind, options, tmp_path
     np.testing.assert_array_equal([loaded.predict(X[i : i + 1])[0] for i in range(5)], model.predict(X)[:5])
 
 
-@pytest.mark.thinned
+@pytest.mark.thinned(2)
 @each_loss
 @each_fit
 def test_neither_threads_nor_the_order_of_rows_change_a_bit(kind, options):
@@ -130,7 +133,7 @@ def test_neither_threads_nor_the_order_of_rows_change_a_bit(kind, options):
     assert_same_model(fitted(kind, X[order], LOSSES[kind][1][order], **options, n_jobs=2), known)
 
 
-@pytest.mark.thinned
+@pytest.mark.thinned(2)
 @each_loss
 @each_fit
 def test_a_whole_weight_is_a_repetition_bit_for_bit(kind, options):
@@ -194,6 +197,7 @@ def test_a_feature_that_takes_part_in_rules_alone_is_important():
 # --- when it ends --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thinned(8)
 @pytest.mark.parametrize("penalty", ["l1", "l2"])
 @pytest.mark.parametrize("tol", [1e-2, 1e-4, 1e-6])
 @pytest.mark.parametrize("kind", ["labels", "classes", "target", "targets"])
@@ -217,6 +221,7 @@ def noisy(m, seed):
     return Z, y ^ (np.random.default_rng(seed).random(m) < 0.3)
 
 
+@pytest.mark.thinned(1)
 @each_fit
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 def test_validation_rows_choose_the_stage(options, loss):
@@ -237,6 +242,7 @@ def test_validation_rows_choose_the_stage(options, loss):
     assert model.score(other, known) > 0.55
 
 
+@pytest.mark.thinned(1)
 @each_fit
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 def test_a_metric_chooses_the_stage(options, loss):

@@ -34,6 +34,7 @@ def refused(estimator):
     return {"check_regressor_multioutput": "targets are negative"} if estimator.loss == "poisson" else {}
 
 
+@pytest.mark.thinned(12)
 @parametrize_with_checks(
     [
         QuadBoostClassifier(loss="logistic", thresholds=5, tol=0.01),
@@ -118,6 +119,7 @@ def test_a_row_far_off_hardly_moves_a_huber_model():
     assert np.abs(after - before).max() < 1.0
 
 
+@pytest.mark.slow
 def test_counts_of_very_different_size_are_followed():
     x = np.linspace(-3, 3, 200)[:, None]
     rate = np.exp(6 * x[:, 0])
@@ -133,6 +135,7 @@ def test_targets_that_are_all_equal_are_predicted(loss):
     np.testing.assert_allclose(model.predict(X), 2.5, rtol=1e-9)
 
 
+@pytest.mark.thinned(1)
 @pytest.mark.parametrize("loss", ["huber", "poisson"])
 def test_several_targets_have_a_model_each(loss):
     y = np.column_stack([COUNTS, COUNTS[::-1]])
@@ -143,6 +146,7 @@ def test_several_targets_have_a_model_each(loss):
         np.testing.assert_allclose(both[:, k], one, rtol=1e-3)
 
 
+@pytest.mark.thinned(1)
 @pytest.mark.parametrize("loss", ["huber", "quantile"])
 def test_standardized_targets_have_predictions_in_their_own_units(loss):
     y = TARGETS["quantile"]

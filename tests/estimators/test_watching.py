@@ -27,7 +27,7 @@ def history(model):
     return model.history_ if isinstance(model.history_, dict) else model.history_[0]
 
 
-@pytest.mark.thinned
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 @pytest.mark.parametrize("y", [LABELS, THREE], ids=["two classes", "three"])
 def test_the_model_has_the_least_log_loss_of_all_stages(loss, y):
@@ -37,12 +37,14 @@ def test_the_model_has_the_least_log_loss_of_all_stages(loss, y):
     assert len(history(model)["validation_metric"]) > 3
 
 
+@pytest.mark.slow
 def test_less_of_an_area_under_a_curve_is_worse():
     model, X_val, y_val = fitted(QuadBoostClassifier(reg_lambda=0.002), X, LABELS, "roc_auc")
     area = roc_auc_score(y_val, model.predict_proba(X_val)[:, 1])
     assert area == pytest.approx(-history(model)["validation_metric"].min())
 
 
+@pytest.mark.slow
 def test_a_function_sees_labels_and_probabilities_of_the_second_class():
     seen = []
 

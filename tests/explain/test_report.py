@@ -280,6 +280,7 @@ def test_the_border_of_the_table_moves_by_keyboard(shown):
     assert before != "0"
 
 
+@pytest.mark.slow
 def test_pictures_of_the_page_are_not_blank_in_light_and_dark(shown, tmp_path):
     from matplotlib import image
 
@@ -295,6 +296,7 @@ def test_pictures_of_the_page_are_not_blank_in_light_and_dark(shown, tmp_path):
     assert page.problems == []
 
 
+@pytest.mark.slow
 def test_a_page_with_markup_in_every_name_runs_none_of_it(tmp_path):
     X, y = mixed()
     X.columns = [NASTY, "y</style><style>*{display:none}", "a&b", "z"]
@@ -308,6 +310,7 @@ def test_a_page_with_markup_in_every_name_runs_none_of_it(tmp_path):
         assert page.run("document.querySelectorAll('#form label')[0].textContent").startswith("</script>")
 
 
+@pytest.mark.slow
 def test_regressions_and_several_classes_score_in_the_browser(tmp_path):
     rng = np.random.default_rng(3)
     X = rng.normal(size=(200, 3))

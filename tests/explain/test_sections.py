@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 from explained import NASTY, fitted, several_outputs
 
 import quadboost
@@ -91,6 +92,7 @@ def test_of_several_scores_the_strongest_is_drawn():
     assert shapes_section(several_outputs()).count("<svg") == 2
 
 
+@pytest.mark.slow
 def test_very_many_features_are_cut_off_with_a_word():
     n = 1000
     model = Ensemble(

@@ -7,7 +7,8 @@ import pytest
 from explained import shapley
 
 from quadboost import Ensemble, QuadBoostClassifier, QuadBoostRegressor
-from quadboost.explain.shapley import Patterns, background_patterns, check_length
+from quadboost.explain.shapley import Patterns, RuleValues, check_length
+from quadboost.model.patterns import count_patterns
 from quadboost.model.rules import Condition, Rule
 from quadboost.voters.trees import Trees
 
@@ -33,9 +34,10 @@ def test_they_are_shapley_values_by_definition(model):
         np.testing.assert_allclose(found[i], shapley(model.predict, X[i], X[:40]), rtol=0, atol=1e-12)
 
 
-@pytest.mark.slow
+@pytest.mark.oracle("shap")
 def test_they_are_those_of_the_exact_explainer_of_shap(model):
-    shap = pytest.importorskip("shap")
+    import shap
+
     rows = np.nan_to_num(X)
     known = shap.explainers.Exact(model.predict, shap.maskers.Independent(rows, max_samples=len(rows)))(rows[:6])
     found = model.explain(rows[:6], background=rows)
@@ -82,21 +84,41 @@ def test_several_outputs_and_categories():
     )
 
 
-def test_many_conditions_take_the_long_way_with_the_same_result():
-    n = 10
-    rule = Rule(tuple(Condition(j, f"f{j}", low=-1.0) for j in range(n)), 1.0, 0.5, 1.0, 0, 1.0)
-    rows = RNG.normal(size=(200, n))
-    (table,) = background_patterns([rule], rows)
-    assert table.share.sum() == pytest.approx(1.0)
-    here = np.array([(1 << n) - 1, 0, 5])
-    values = table.values(here, n)
-    inside = float(table.share[table.pattern == (1 << n) - 1].sum())
-    np.testing.assert_allclose(values.sum(axis=1), [2 * (1 - inside), -2 * inside, -2 * inside], atol=1e-12)
-    assert Patterns(np.array([3]), np.array([1.0])).values(np.array([0, 1, 3]), 2).tolist() == [
-        [-1, -1],
-        [0, -2],
-        [0, 0],
+@pytest.mark.parametrize("n", [1, 4, 12, 13])
+def test_tables_and_the_long_way_have_the_same_result(n):
+    """Of a rule, of another whose conditions are the first of it, and of one that shares some, with two outputs."""
+    conditions = tuple(Condition(j, f"f{j}", low=-1.0) for j in range(n))
+    rules = [
+        Rule(own, np.array([1.0, -0.5]), 0.5, 1.0, 0, 1.0)
+        for own in (conditions, conditions[: n // 2], conditions[1:3])
     ]
+    rules = [rule for rule in rules if rule.conditions]
+    rows = RNG.normal(size=(200, n))
+    patterns = [Patterns(pattern, mass / 200) for pattern, mass in count_patterns(rules, rows)]
+    found = np.zeros((200, n, 2))
+    RuleValues(rules, patterns).add_to(found, rows)
+    known = np.zeros((200, n))
+    for rule, own in zip(rules, patterns, strict=True):
+        here = sum(condition.holds(rows[:, condition.feature]).astype(np.int64) << i
+                   for i, condition in enumerate(rule.conditions))  # fmt: skip
+        features = [condition.feature for condition in rule.conditions]
+        known[:, features] += own.values(here, len(features))
+    np.testing.assert_allclose(found, known[:, :, None] * [1.0, -0.5], rtol=0, atol=1e-14)
+    inside = np.mean(rules[0].holds(rows))
+    np.testing.assert_allclose(patterns[0].values(np.zeros(1, np.int64), n).sum(), -2 * inside, atol=1e-12)
+
+
+def test_the_values_of_patterns_are_those_of_the_formula():
+    only = Patterns(np.array([3]), np.array([1.0]))
+    assert only.values(np.array([0, 1, 3]), 2).tolist() == [[-1, -1], [0, -2], [0, 0]]
+    assert only.table(2).tolist() == [[-1, -1], [0, -2], [-2, 0], [0, 0]]
+
+
+def test_contributions_of_more_terms_than_memory_holds_are_refused(model, monkeypatch):
+    monkeypatch.setattr("quadboost.explain.terms.free_memory", lambda: 1000)
+    with pytest.raises(MemoryError, match=r"terms add to 120 rows takes .* GB.*by_feature\(\)"):
+        _ = model.explain(X).values
+    assert model.explain(X).by_feature().shape == (120, 6)
 
 
 def test_rules_that_are_too_long_are_refused():

@@ -19,6 +19,7 @@ from quadboost.explain.svg import (
     shape_svg,
     spark_svg,
     square_svg,
+    steps,
     text_of,
 )
 
@@ -55,7 +56,7 @@ def test_a_curve_is_drawn_with_its_band_and_counts():
     kinds = {own.get("class") for own in root.iter("path")}
     assert {"curve", "band", "count", "special", "zero"} <= kinds
     curve = next(own.get("d") for own in root.iter("path") if own.get("class") == "curve")
-    assert (curve.count("H"), curve.count("V")) == (3, 2)
+    assert (curve.count("h"), curve.count("v")) == (3, 2)
 
 
 def test_levels_are_bars_and_special_ones_hollow():
@@ -84,3 +85,16 @@ def test_any_numbers_can_be_drawn(values):
     parsed(spark_svg(np.abs(own[:5]), "d"))
     share = np.linspace(0, 1, len(own))
     parsed(square_svg(share, share, "r", "x", "y", diagonal="up", note="area", intervals=(share, share)))
+
+
+def test_steps_end_where_they_should_however_many_are_left_out():
+    """Moves are rounded, and their sum is not: the last point is that of the data."""
+    rng = np.random.default_rng(0)
+    edges, values = np.sort(rng.uniform(size=1001)), np.cumsum(rng.normal(size=1000)) / 100
+    frame = Frame(0, 0, 340, 190, (0.0, 1.0), (float(values.min()), float(values.max())))
+    drawn = steps(frame, edges, values)
+    numbers = [float(own) for own in re.findall(r"-?[\d.]+", drawn)]
+    x, y = numbers[0] + sum(numbers[2::2]), numbers[1] + sum(numbers[3::2])
+    assert abs(x - frame.x(edges)[-1]) <= 0.06
+    assert abs(y - frame.y(values)[-1]) <= 0.5
+    assert drawn.count("v") < 1000

@@ -55,9 +55,10 @@ def test_they_are_shapley_values_by_definition():
         np.testing.assert_allclose(by_feature[i], shapley(model.predict, X[i], X), rtol=0, atol=1e-12)
 
 
-@pytest.mark.slow
+@pytest.mark.oracle("shap")
 def test_they_are_those_of_the_exact_explainer_of_shap():
-    shap = pytest.importorskip("shap")
+    import shap
+
     rng = np.random.default_rng(3)
     X = rng.normal(size=(80, 5))
     y = (np.sin(3 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=80) > 0).astype(int)
@@ -133,9 +134,10 @@ def test_a_frame_keeps_the_index():
     np.testing.assert_allclose(frame["score"], model.decision_function(X[10:13]), atol=1e-12)
 
 
-@pytest.mark.slow
+@pytest.mark.oracle("shap")
 def test_shap_takes_them_over_with_text():
-    shap = pytest.importorskip("shap")
+    import shap
+
     model, X, _ = fitted()
     found = model.explain(X[:6]).to_shap()
     assert isinstance(found, shap.Explanation)
@@ -155,12 +157,13 @@ def test_one_row_needs_no_brackets_and_a_constant_has_no_terms():
     assert found.reasons() == [[], [], [], []]
 
 
-@pytest.mark.slow
+@pytest.mark.oracle("lightgbm")
 def test_it_is_far_faster_than_the_contributions_of_lightgbm():
     """At least 50 times, on 100,000 x 30 against 100 trees of 31 leaves; both in CPU time."""
     import time
 
-    lightgbm = pytest.importorskip("lightgbm")
+    import lightgbm
+
     rng = np.random.default_rng(0)
     X = rng.normal(size=(100_000, 30))
     y = (X[:, :8].sum(axis=1) + np.sin(3 * X[:, 9]) + rng.normal(size=len(X)) > 0).astype(int)

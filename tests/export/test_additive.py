@@ -33,6 +33,7 @@ def scores(form, matrix, as_trees=False):
     return totals
 
 
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("as_trees", [False, True])
 def test_terms_added_in_order_are_the_scores(kind, as_trees):
@@ -105,6 +106,7 @@ def test_levels_that_are_no_doubles_are_refused():
         additive(model)
 
 
+@pytest.mark.slow
 def test_exports_are_imported_without_what_few_need(run_python):
     heavy = "{'onnx', 'onnxruntime', 'openpyxl', 'skl2onnx', 'sklearn', 'pandas', 'scipy'}"
     assert run_python(f"import sys, quadboost.export; print({heavy} & set(sys.modules))").strip() == "set()"

@@ -79,11 +79,13 @@ def check_found(model, frame, folder):
     same_bits(total, scores)
 
 
+@pytest.mark.thinned(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_same_bits(kind, tmp_path):
     check_found(fitted(kind), hard_rows(), tmp_path)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("kind", FAR)
 def test_predictions_of_scores_far_out(kind, tmp_path):
     check_found(*far_out(kind), tmp_path)
@@ -94,6 +96,7 @@ def test_odd_models(made, tmp_path):
     check_found(*made(), tmp_path)
 
 
+@pytest.mark.thinned(1)
 @pytest.mark.parametrize("kind", ["logit-2", "targets"])
 def test_self_test_passes_and_tells_a_changed_value(kind, tmp_path):
     text = to_c(fitted(kind))

@@ -73,12 +73,14 @@ def check_found(model, frame, folder):
     assert found["wrong"] == 0
 
 
+@pytest.mark.thinned(1)
 @needs_node
 @pytest.mark.parametrize("kind", KINDS)
 def test_same_bits(kind, tmp_path):
     check_found(fitted(kind), hard_rows(), tmp_path)
 
 
+@pytest.mark.thinned(1)
 @needs_node
 @pytest.mark.parametrize("kind", FAR)
 def test_predictions_of_scores_far_out(kind, tmp_path):
@@ -134,7 +136,7 @@ def test_wrong_rows_are_refused(row, message, tmp_path):
 @needs_node
 def test_self_test_tells_a_changed_value(tmp_path):
     text = to_javascript(fitted("logit-2"))
-    place = text.index('"intercept": [') + len('"intercept": [')
+    place = text.index('"intercept":[') + len('"intercept":[')
     end = text.index("]", place)
     changed = float(np.nextafter(float(text[place:end]), np.inf))
     (tmp_path / "model.js").write_text(text[:place] + repr(changed) + text[end:])

@@ -8,11 +8,13 @@ from export_models import FAR, KINDS, by_hand, check, far_out, fitted, hard_rows
 from quadboost import Ensemble
 from quadboost.export.onnx import self_test, session_input, to_onnx
 
-onnx = pytest.importorskip("onnx")
-onnxruntime = pytest.importorskip("onnxruntime")
+pytestmark = pytest.mark.oracle("onnx", "onnxruntime")
 
 
 def session_of(made):
+    import onnx
+    import onnxruntime
+
     onnx.checker.check_model(made, full_check=True)
     assert self_test(made) == 0
     options = onnxruntime.SessionOptions()

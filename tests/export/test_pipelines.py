@@ -12,8 +12,7 @@ from quadboost import QuadBoostClassifier, QuadBoostClassifierCV, QuadBoostRegre
 from quadboost.export import to_onnx
 from quadboost.export.pipelines import register
 
-skl2onnx = pytest.importorskip("skl2onnx")
-onnxruntime = pytest.importorskip("onnxruntime")
+pytestmark = pytest.mark.oracle("skl2onnx", "onnxruntime")
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(300, 5))
@@ -22,6 +21,8 @@ SEVERAL = 3 * (X[:, 0] > 0) + (X[:, 1] > 0)
 
 
 def run(made, feed):
+    import onnxruntime
+
     session = onnxruntime.InferenceSession(made.SerializeToString())
     only = session.get_inputs()[0].name
     return session.run(None, feed if isinstance(feed, dict) else {only: feed})
@@ -71,6 +72,8 @@ def test_after_a_transformer_of_columns():
 
 
 def test_skl2onnx_itself_converts_once_we_are_registered():
+    import skl2onnx
+
     register()
     pipeline = make_pipeline(StandardScaler(), QuadBoostClassifier(max_rounds=50)).fit(X, LABELS)
     label, by_class = run(skl2onnx.to_onnx(pipeline, X[:1]), X)

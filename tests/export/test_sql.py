@@ -32,7 +32,10 @@ def postgres():
     server.close()
 
 
-@pytest.fixture(params=["duckdb", "sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
+SLOW = [pytest.param("duckdb", marks=pytest.mark.oracle("duckdb")), pytest.param("postgres", marks=pytest.mark.slow)]
+
+
+@pytest.fixture(params=["sqlite", *SLOW])
 def database(request):
     if request.param == "postgres":
         yield request.getfixturevalue("postgres")
@@ -59,6 +62,7 @@ def check_found(model, frame, found):
     check(model, frame, columns(found, "score"), predictions, columns(found, "probability"))
 
 
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("kind", KINDS)
 def test_same_bits(kind, database):
     model, frame = fitted(kind), hard_rows()
@@ -104,7 +108,7 @@ def test_more_terms_than_an_expression_can_have(database):
     check_found(model, frame, ask(database, model, frame))
 
 
-@pytest.mark.parametrize("dialect", ["duckdb", pytest.param("postgres", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("dialect", SLOW)
 def test_not_a_number_is_missing(dialect, request):
     database = Duckdb() if dialect == "duckdb" else request.getfixturevalue("postgres")
     model, _ = by_hand()
@@ -120,7 +124,7 @@ def test_sqlite_tells_text_from_numbers():
     check_found(model, frame, found)
 
 
-@pytest.mark.parametrize("dialect", ["duckdb", pytest.param("postgres", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("dialect", SLOW)
 def test_elsewhere_a_column_of_text_and_numbers_is_text(dialect, request):
     database = Duckdb() if dialect == "duckdb" else request.getfixturevalue("postgres")
     model, frame = mixed()

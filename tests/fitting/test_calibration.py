@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 import numpy as np
 import pytest
 from comparing import assert_same_model
@@ -39,6 +41,12 @@ def fitted(y, weight=None, Z=X, **options):
     return QuadBoostClassifier(**{**OPTIONS, **options}).fit(Z, y, weight)
 
 
+def asked(scores, rows):
+    """Puts questions to three parts of the rows."""
+    parts = np.array_split(np.arange(len(scores)), 3)
+    return lambda question, add: reduce(add, [question(scores[own], rows.take(own)) for own in parts])
+
+
 def rows_of(y, weight=None):
     return Rows(np.empty((len(y), 0)), y, weight, weight)
 
@@ -51,7 +59,7 @@ def test_the_link_of_two_classes_is_the_likeliest(weight):
     """But for the cells of the histogram, and the doubt that each class is given."""
     scores = RNG.normal(size=(M, 1))
     y = np.where(RNG.random(M) < 1 / (1 + np.exp(-(0.5 + 3 * scores[:, 0]))), 1.0, -1.0)[:, None]
-    a, b = fit_link(scores, rows_of(y, weight))
+    a, b = fit_link(asked(scores, rows_of(y, weight)))
 
     def loss(line):
         return np.average(np.logaddexp(0, -y[:, 0] * (line[0] + line[1] * scores[:, 0])), weights=weight)
@@ -65,7 +73,7 @@ def test_the_link_of_two_classes_is_the_likeliest(weight):
 def test_the_link_of_several_classes_is_the_likeliest():
     scores = RNG.normal(size=(M, 3))
     label = (3 * scores + [0.5, 0, -0.5] + RNG.gumbel(size=(M, 3))).argmax(axis=1)
-    a, b = fit_link(scores, rows_of(np.where(np.eye(3)[label] > 0, 1.0, -1.0)))
+    a, b = fit_link(asked(scores, rows_of(np.where(np.eye(3)[label] > 0, 1.0, -1.0))))
 
     def loss(line):
         odds = np.append(line[:2], 0.0) + line[2] * scores
@@ -148,6 +156,7 @@ def test_a_class_that_cannot_be_told_apart_from_another_shares_its_probability()
 # --- the same bits -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thinned(3)
 @each_fit
 @each_target
 def test_a_whole_weight_is_a_repetition_bit_for_bit(y, options):
@@ -199,6 +208,7 @@ def test_folds_have_only_the_time_that_training_left(monkeypatch):
     assert seen[-1] == 0.0
 
 
+@pytest.mark.thinned(1)
 @pytest.mark.parametrize("penalty", ["l1", "l2", "linf"])
 @pytest.mark.parametrize("load", [lambda: load_breast_cancer(return_X_y=True), made_rows], ids=["cancer", "made"])
 def test_log_loss_on_other_rows_is_below_that_of_the_clipped_line(load, penalty):
@@ -231,6 +241,7 @@ def rows_of_a_product(m, seed):
     return Z, (rng.random(m) < 1 / (1 + np.exp(-odds))).astype(int)
 
 
+@pytest.mark.thinned(1)
 @pytest.mark.parametrize("options", [{}, {"penalty": "l1"}, {"mode": "forward"}], ids=str)
 @pytest.mark.parametrize("m", [500, pytest.param(4_000, marks=pytest.mark.slow)])
 def test_odds_of_rules_on_other_rows_need_no_other_slope(m, options):

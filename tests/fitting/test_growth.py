@@ -59,6 +59,7 @@ def leaf_of(trees, tree, rows=X):
 # --- the same bits -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thinned(18)
 @each_loss
 @pytest.mark.parametrize("weight", [None, REPEATS.astype(float), RNG.random(M) + 0.1], ids=["plain", "whole", "real"])
 @pytest.mark.parametrize("growth_rows", [40_000, 150])
@@ -283,3 +284,8 @@ def test_progress_is_told_for_every_tree():
     told = []
     grown(tell=lambda: told.append(1))
     assert len(told) == 6
+
+
+def test_more_trees_than_could_be_kept_are_refused():
+    with pytest.raises(ValueError, match=r"n_trees=10+ is more than can be kept; give at most 100000"):
+        Growth(n_trees=10**400)

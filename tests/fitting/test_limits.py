@@ -80,6 +80,7 @@ def test_a_rule_is_penalised_by_the_root_of_its_length():
     assert (both.lower == 0).any()
 
 
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("penalty", [L1(0.003), L2(0.05), LInf(0.05)], ids=repr)
 def test_stumps_and_rules_together_are_monotone_exactly(penalty, seed, tmp_path):

@@ -67,7 +67,7 @@ def test_logistic_fits_are_those_of_scikit_learn(penalty, fit_intercept, weight)
     assert objective == pytest.approx(least, abs=1e-7)
 
 
-@pytest.mark.thinned
+@pytest.mark.slow
 @weighted
 @with_intercept
 @pytest.mark.parametrize("penalty", ["l1", "l2"])
@@ -77,6 +77,7 @@ def test_multinomial_fits_are_those_of_scikit_learn(penalty, fit_intercept, weig
     assert objective == pytest.approx(least, abs=1e-7)
 
 
+@pytest.mark.thinned(1)
 @weighted
 @with_intercept
 def test_poisson_fits_are_those_of_scikit_learn(fit_intercept, weight):
@@ -85,7 +86,7 @@ def test_poisson_fits_are_those_of_scikit_learn(fit_intercept, weight):
     assert objective == pytest.approx(least, abs=1e-7)
 
 
-@pytest.mark.thinned
+@pytest.mark.thinned(2)
 @weighted
 @with_intercept
 @pytest.mark.parametrize(
@@ -98,13 +99,14 @@ def test_fits_reach_the_minimum_that_scipy_finds(name, penalty, fit_intercept, w
     assert objective == pytest.approx(least, abs=1e-7)
 
 
+@pytest.mark.thinned(1)
 @pytest.mark.parametrize("name", ["huber", "poisson"])
 def test_fits_without_a_penalty_reach_the_minimum_that_scipy_finds(name):
     _, objective, H = exact(name, None, None, True)
     assert objective == pytest.approx(by_scipy(name, None, H, 0.0, None, True), abs=1e-6)
 
 
-@pytest.mark.thinned
+@pytest.mark.slow
 @weighted
 @with_intercept
 @pytest.mark.parametrize("quantile", [0.1, 0.5, 0.9])

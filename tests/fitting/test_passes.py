@@ -37,6 +37,7 @@ def penalties_of(penalty, rows):
 each = pytest.mark.parametrize("name", TARGETS)
 
 
+@pytest.mark.thinned(12)
 @each
 @pytest.mark.parametrize("penalty", [NoPenalty(), L1(0.02), L2(0.1), LInf(0.1)], ids=lambda own: type(own).__name__)
 def test_a_pass_ends_below_the_quadratic_function_that_touches_the_loss(name, penalty):
@@ -54,6 +55,7 @@ def test_a_pass_ends_below_the_quadratic_function_that_touches_the_loss(name, pe
             assert passes.stage.loss <= above + 1e-9
 
 
+@pytest.mark.thinned(1)
 @each
 def test_the_stage_is_where_its_weights_stand(name):
     rows, loss, first = rows_of(name)
@@ -69,6 +71,7 @@ def test_the_stage_is_where_its_weights_stand(name):
         assert own.intercept == stage.intercept[output]
 
 
+@pytest.mark.slow
 @each
 def test_momentum_saves_passes_and_leads_to_the_same_minimum(name, monkeypatch):
     rows, loss, first = rows_of(name)
@@ -106,6 +109,7 @@ def test_a_curvature_that_is_too_small_is_raised():
     assert passes.stage.objective < first.objective
 
 
+@pytest.mark.thinned(2)
 @each
 def test_the_violation_is_zero_only_at_the_minimum(name):
     rows, loss, first = rows_of(name)

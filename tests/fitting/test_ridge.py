@@ -80,6 +80,7 @@ def test_it_is_the_exact_solution(weight, fit_intercept):
         assert not found.intercept.any()
 
 
+@pytest.mark.thinned(7)
 @each_weight
 @with_or_without
 @pytest.mark.parametrize("max_iterations", [0, 1, 3, 8, 20])

@@ -164,6 +164,7 @@ def test_auto_of_an_l2_penalty_counts_voters_and_rows():
         assert train(problem, measured, options).reg_lambda == [pytest.approx(wanted)]
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("total", [2**24, 2**31, 2**32])
 @pytest.mark.parametrize("penalty", ["l1", "l2"])
 @pytest.mark.parametrize("estimator", [QuadBoostRegressor, QuadBoostClassifier])

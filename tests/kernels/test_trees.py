@@ -128,6 +128,7 @@ CASES = {
 }
 
 
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(("data", "options"), CASES.values(), ids=CASES)
 def test_the_best_split_of_all_leaves_comes_next(data, options, seed):

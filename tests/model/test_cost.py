@@ -43,6 +43,7 @@ def level_model(levels: list[list[Any]], level: int) -> ModelRecord:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("levels", "level"),
     {

@@ -284,6 +284,14 @@ def test_attributes_cannot_be_set(way):
             setattr(ensemble, name, None)
 
 
+@each_way
+def test_dicts_cannot_be_written_to(way):
+    ensemble = way(three_classes()[0])
+    for own in (ensemble.info, ensemble.categories):
+        with pytest.raises(TypeError, match="read-only"):
+            own[0] = []
+
+
 def test_the_arrays_of_the_caller_stay_his_own():
     ensemble, arrays = three_classes()
     X = np.array([[0.0, 2.0], [1.0, 0.0]])

@@ -34,6 +34,7 @@ def test_who_was_not_fitted_explains_nothing():
         QuadBoostClassifier().shape_functions()
 
 
+@pytest.mark.slow
 def test_explaining_needs_numpy_alone(run_python, tmp_path):
     model = fitted()[0]
     model.save(tmp_path / "model.h5")

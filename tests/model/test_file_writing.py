@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from model_files import bits, example, large, many_outputs, start_python
 
-from quadboost.model import file as model_file
+from quadboost.model import checked_file
 from quadboost.model.file import read_model, write_model
 from quadboost.model.hdf5 import structure
 
@@ -199,7 +199,7 @@ def test_a_file_that_libhdf5_would_not_read_never_takes_the_place_of_the_old_one
     def shifted(*arguments: Any) -> bytes:
         return structure(*arguments).replace(b"SNOD", b"SNOT")
 
-    monkeypatch.setattr(model_file, "structure", shifted)  # our own reader would not see it
+    monkeypatch.setattr(checked_file, "structure", shifted)  # our own reader would not see it
     with pytest.raises(OSError, match="did not read back"):
         write_model(path, example())
     assert path.read_bytes() == before

@@ -9,7 +9,7 @@ import quadboost
 from quadboost import QuadBoostRegressor
 from quadboost.model import patterns as module
 from quadboost.model.patterns import count_patterns, pattern_arrays, patterns_of
-from quadboost.model.rules import Condition, Rule
+from quadboost.model.rules import Condition, Rule, rules_at, summands_of
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 4))
@@ -21,7 +21,7 @@ def rule_of(n: int) -> Rule:
     return Rule(tuple(Condition(j % 4, f"f{j}", low=-2.0 + j / 4) for j in range(n)), 1.0, 0.5, 1.0, 0, 1.0)
 
 
-@pytest.mark.parametrize("n", [1, 3, 8, 9, 20])
+@pytest.mark.parametrize("n", [1, 3, 12, 13, 20])
 @pytest.mark.parametrize("weight", [None, RNG.integers(1, 4, 300) / 2])
 def test_patterns_are_counted_as_one_would(n, weight, monkeypatch):
     monkeypatch.setattr(module, "ROWS_AT_A_TIME", 70)
@@ -36,17 +36,34 @@ def test_patterns_are_counted_as_one_would(n, weight, monkeypatch):
     assert pattern.tolist() == sorted(known)
 
 
-def test_rows_come_some_at_a_time_and_all():
-    found = [(rows.start, rows.stop, [len(own) for own in parts]) for rows, parts in patterns_of([rule_of(2)], X)]
-    assert found == [(0, 300, [300])]
-    assert [len(list(parts)) for _, parts in patterns_of([], X)] == [0]
+def test_rows_come_some_at_a_time_and_all(monkeypatch):
+    monkeypatch.setattr(module, "ROWS_AT_A_TIME", 200)
+    found = [(rows.start, rows.stop, own.shape) for rows, own in patterns_of([rule_of(2)], X)]
+    assert found == [(0, 200, (1, 200)), (200, 300, (1, 100))]
+    assert list(patterns_of([], X)) == []
+
+
+def test_conditions_of_every_kind_hold_as_they_say():
+    """Intervals, open ones with infinities, levels, several levels excluded, missing values, what is impossible."""
+    values = np.array([-np.inf, -1.0, 0.0, 1.0, 2.0, np.nextafter(2.0, 3.0), 7.0, np.inf, np.nan])
+    asked = [
+        Condition(0, "x", low=0.0, high=2.0), Condition(0, "x", high=2.0, missing=True), Condition(0, "x", low=2.0),
+        Condition(0, "x", level=2), Condition(0, "x", not_levels=(0, 2), missing=True),
+        Condition(0, "x", not_levels=(1,)),
+        Condition(0, "x", low=np.inf, high=-np.inf, missing=True), Condition(0, "x", low=-1.0, high=-1.0),
+    ]  # fmt: skip
+    rules = [Rule((own,), 1.0, 0.5, 1.0, 0, 1.0) for own in asked]
+    ((_, found),) = patterns_of(rules, values[:, None])
+    np.testing.assert_array_equal(found, [own.holds(values) for own in asked])
 
 
 def test_a_fit_keeps_them_and_a_file_too(tmp_path):
     model = QuadBoostRegressor(n_trees=5, max_leaves=6).fit(X, Y)
     ensemble = model.ensemble_
-    assert set(ensemble.pattern_node.tolist()) == {rule.node for rule in ensemble.rules()}
-    for rule in ensemble.rules():
+    summands = min(summands_of(ensemble), key=lambda own: len(own.nodes))
+    assert len(summands.nodes) < ensemble.n_rules
+    assert set(ensemble.pattern_node.tolist()) == set(summands.nodes.tolist())
+    for rule in rules_at(ensemble, summands):
         own = ensemble.pattern_node == rule.node
         assert ensemble.pattern_mass[own].sum() == len(X)
         full = (1 << len(rule.conditions)) - 1
@@ -56,6 +73,19 @@ def test_a_fit_keeps_them_and_a_file_too(tmp_path):
     np.testing.assert_array_equal(loaded.pattern_mass, ensemble.pattern_mass)
     by_feature = loaded.explain(X[:9]).by_feature()
     np.testing.assert_allclose(by_feature, model.explain(X[:9], background=X).by_feature(), rtol=0, atol=1e-12)
+
+
+def test_a_file_that_counted_all_rules_is_explained_as_well():
+    """As files had it before sums of trees were told by fewer nodes."""
+    ensemble = QuadBoostRegressor(n_trees=5, max_leaves=6).fit(X, Y).ensemble_
+    rules = rules_at(ensemble, summands_of(ensemble)[0])
+    tables = count_patterns(rules, X)
+    older = ensemble.replace(
+        pattern_node=np.repeat([own.node for own in rules], [len(pattern) for pattern, _ in tables]),
+        pattern=np.concatenate([pattern for pattern, _ in tables]),
+        pattern_mass=np.concatenate([mass for _, mass in tables]),
+    )
+    np.testing.assert_allclose(older.explain(X).by_feature(), ensemble.explain(X).by_feature(), rtol=0, atol=1e-12)
 
 
 def test_they_go_with_the_trees():

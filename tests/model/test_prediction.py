@@ -53,6 +53,7 @@ def values_near(thresholds, m, seed=2):
     return np.where(random.random((m, D)) < 0.1, random.choice(special, (m, D)), random.choice(near, (m, D)))
 
 
+@pytest.mark.thinned(1)
 @pytest.mark.parametrize("thresholds", THRESHOLDS.values(), ids=THRESHOLDS)
 def test_a_score_is_the_sum_over_voters_also_on_a_threshold(thresholds):
     ensemble = ensemble_of(thresholds)
@@ -161,6 +162,7 @@ def test_sixteen_threads_share_one_model():
     assert not wrong
 
 
+@pytest.mark.slow
 def test_memory_stays_flat_over_a_hundred_thousand_calls(run_python):
     grown = run_python(
         """

@@ -61,7 +61,7 @@ def by_walks(model, X):
 @pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
 @pytest.mark.parametrize("n_outputs", [None, 1, 3])
 @pytest.mark.parametrize("with_levels", [False, True])
-@pytest.mark.thinned
+@pytest.mark.thinned(2)
 def test_scores_are_those_of_a_walk_to_the_last_bit(sizes, n_outputs, with_levels):
     for with_voters in (False, True):
         model, X = model_of(sizes, n_outputs, with_levels, with_voters), rows(70, with_levels)

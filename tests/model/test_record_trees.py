@@ -156,6 +156,7 @@ def test_arrays_of_trees_that_do_not_go_together_are_not_saved(
         write_model(tmp_path / "model.h5", record)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("n_leaves", [1, 2, 32, 33, 254])
 def test_trees_of_up_to_254_leaves_are_kept(n_leaves: int, tmp_path: Path) -> None:
     path, trees = tmp_path / "model.h5", chain(n_leaves, np.arange(n_leaves - 1.0))

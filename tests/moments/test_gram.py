@@ -49,6 +49,7 @@ def test_columns_of_unweighted_rows_are_exact(thresholds, cache_bytes):
     np.testing.assert_array_equal(columns(moments, order), H.T @ H)
 
 
+@pytest.mark.slow
 def test_columns_with_codes_of_four_bytes_are_exact():
     values = np.random.default_rng(0).permutation(70_000).astype(float)
     X = np.column_stack([np.append(values, np.nan), np.arange(70_001) % 3])
@@ -67,6 +68,7 @@ def test_columns_with_codes_of_four_bytes_are_exact():
         np.testing.assert_array_equal(moments.gram.column(voter), known)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("cache_bytes", [1, 1 << 30])
 @pytest.mark.parametrize("thresholds", THRESHOLDS)
 def test_columns_with_whole_weights_are_exact(thresholds, cache_bytes):
@@ -76,6 +78,7 @@ def test_columns_with_whole_weights_are_exact(thresholds, cache_bytes):
     np.testing.assert_array_equal(columns(moments, order), H.T @ (weight[:, None] * H))
 
 
+@pytest.mark.thinned(1)
 @pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
 def test_columns_with_real_weights_are_close_and_do_not_depend_on_what_was_asked_before(scale):
     weight = np.random.default_rng(1).uniform(0.1, 2, size=400) * scale
@@ -341,6 +344,7 @@ FITS = {
 }
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
 @pytest.mark.parametrize("options", FITS.values(), ids=FITS.keys())
 def test_the_budget_changes_no_bit_of_a_fit(options, weighted):

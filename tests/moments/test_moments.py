@@ -46,6 +46,7 @@ def test_parts_add_up_to_the_whole_exactly(target, weight, seed):
     assert_same_bits(copy.deepcopy(parts[2] + parts[0] + (parts[3] + parts[1])), whole)
 
 
+@pytest.mark.thinned(10)
 @each_weight
 @each_target
 def test_the_whole_minus_a_part_is_the_rest_exactly(target, weight):
@@ -60,6 +61,7 @@ def test_the_whole_minus_a_part_is_the_rest_exactly(target, weight):
     assert_same_bits(whole - c + c - empty, whole)
 
 
+@pytest.mark.thinned(9)
 @each_weight
 @each_target
 def test_a_fit_on_the_sum_of_parts_is_the_fit_on_the_whole_bit_for_bit(target, weight):
@@ -88,6 +90,7 @@ def test_very_many_parts_add_up_in_any_order(target, weight, n_parts):
         found = sum(parts[i] for i in order)
         assert_same_bits(found, whole)
         np.testing.assert_array_equal(boost(found, **RUN).weight, boost(whole, **RUN).weight)
+        assert len(found.gram.source._columns) == 1  # not a column of each part, which takes time and memory
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -54,7 +54,7 @@ def test_sums_are_those_of_the_outputs_of_voters(target, weight):
         np.testing.assert_allclose(found.mass_of(column)[: codes.max() + 1], np.bincount(codes, w), **close)
 
 
-@pytest.mark.thinned
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("n_parts", [100, pytest.param(1_000, marks=pytest.mark.slow)])
 @each_weight
 @each_target
@@ -140,6 +140,7 @@ def test_labels_that_agreed_on_nothing_add_up_to_fewer_than_2_to_the_31_rows_and
 # --- whole weights ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize("total", [2**20, 2**24 - 2**10, 2**24 + 2**10, 2**26, 2**30])
 @each_target
 def test_a_whole_weight_is_a_repetition_also_above_2_to_the_24(target, total):

@@ -7,10 +7,8 @@ import pytest
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 
 
-@pytest.mark.slow
+@pytest.mark.oracle("onnxmltools", "duckdb")
 def test_the_benchmark_has_a_line_for_each_export(run_python):
-    pytest.importorskip("onnxmltools")
-    pytest.importorskip("duckdb")
     arguments = ["benchmark_export.py", "--rows", "300"]
     printed = run_python(
         f"import runpy, sys; sys.argv = {arguments!r}; "

@@ -203,6 +203,7 @@ class TestProtocol:
 
 
 class TestQuadBoost:
+    @pytest.mark.thinned(4)
     @pytest.mark.parametrize("penalty", ["l1", "l2", "linf", None])
     @pytest.mark.parametrize("fit_intercept", [False, True])
     @pytest.mark.parametrize("mode", ["forward", "corrective"])
@@ -298,6 +299,7 @@ class TestAdaBoost:
         assert len(voter) == 0
 
 
+@pytest.mark.thinned(1)
 @pytest.mark.parametrize("peer", [LightGBM(), SklearnAdaBoost()])
 def test_stages_of_a_peer_are_the_fits_of_each_setting(split, peer):
     settings = peer.settings[:2]

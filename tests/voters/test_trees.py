@@ -47,6 +47,7 @@ def test_every_node_knows_its_subtree(trees, sizes):
         assert last - first == np.count_nonzero(trees.feature[node : after(trees, node)] < 0)
 
 
+@pytest.mark.thinned(4)
 @of_sizes
 def test_a_path_leads_from_the_root_to_its_node(trees):
     for node, path in enumerate(trees.paths()):
@@ -58,6 +59,7 @@ def test_a_path_leads_from_the_root_to_its_node(trees):
         assert path == trees.path(node)
 
 
+@pytest.mark.thinned(4)
 @of_sizes
 def test_leaf_values_are_the_votes_of_all_nodes(trees):
     weight = np.random.default_rng(0).normal(size=(trees.n_nodes, 3))
@@ -90,6 +92,7 @@ def test_joined_trees_follow_one_another(trees, sizes):
             np.testing.assert_array_equal(half.arrays()[name], array)
 
 
+@pytest.mark.thinned(11)
 @of_sizes
 @pytest.mark.parametrize("share", [0.0, 0.02, 0.3, 1.0])
 def test_used_trees_give_the_same_scores(trees, sizes, share):
@@ -124,6 +127,7 @@ def scores(trees, weight, X):
     return [sum(values[way_of(trees, t, row, LEVELS)[-1], 0] for t in range(trees.n_trees)) for row in X]
 
 
+@pytest.mark.thinned(10)
 @of_sizes
 @pytest.mark.parametrize("n_threads", [1, 3])
 def test_leaf_codes_are_the_leaves_of_a_walk(trees, n_threads):

@@ -1,0 +1,239 @@
+"""The passes that a fit makes over parts of rows; what it leaves is what a fit to all of them at once begins with.
+
+| pass | asks each part for |
+|---|---|
+| survey | columns, levels, classes, weights (twice where there are weights) |
+| thresholds | the values around which features are cut (`thresholds.py`) |
+| codes | nothing: each part is coded, and the codes are kept |
+| scales, sums | the ranges of targets, then whole-number sums per bin |
+| joint sums | counts of pairs of bins, for a few columns at a time, as rounds draw their voters |
+| scores | a histogram, for the link of a classifier |
+
+Where it is quicker, or where trees, other losses and cross-validation need the rows, their codes are brought here, and
+the fit goes on as in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+
+from ..data.exact import Extent, Scales, square_sums, worth_of
+from ..data.examples import Examples
+from ..fitting.calibration import divides
+from ..fitting.measured import Measured, Options
+from ..fitting.problem import Problem, Reading, Rows
+from ..moments.gram import Gram
+from ..moments.moments import SHARE_FOR_SORTING, Moments, bytes_for_columns
+from ..moments.sums import ColumnSums
+from ..moments.tables import JointSums, TableGram, add_joint
+from ..voters.binned import Binned
+from ..voters.columns import Voters
+from .source import Coded, Part, Seen, Source
+from .survey import Facts, constraints, n_rows_of, survey
+from .thresholds import Matrix, voters_of_parts
+
+FEW_TABLES = 8  # joint sums of so many columns at least must fit into memory
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """Rows that are elsewhere."""
+
+    n_rows: int
+    n_outputs: int
+    n_examples: float
+
+
+@dataclass(frozen=True)
+class Parted:
+    """Rows that are summed, in parts: what `Measured` is to rows in memory."""
+
+    rows: Elsewhere
+    voters: Voters
+    source: Source[Coded]
+    moments: Moments
+    n_threads: int
+    grown: None = None
+
+    def scored(self, weight: np.ndarray, intercept: np.ndarray) -> Callable[..., Any]:
+        """Someone who puts questions to the rows and their scores under these weights, and adds up the answers."""
+        score = _Score(self.voters, weight, intercept, self.n_threads)
+        return lambda question, add: self.source.reduce(partial(_ask_scored, score, question), add)
+
+
+@dataclass(frozen=True)
+class _Score:
+    voters: Voters
+    weight: np.ndarray
+    intercept: np.ndarray
+    n_threads: int
+
+    def __call__(self, coded: Coded) -> np.ndarray:
+        return self.voters.scores(coded.codes, self.weight, self.intercept, self.n_threads)
+
+
+def _ask_scored(score: _Score, question: Callable[..., Any], coded: Coded) -> Any:
+    return question(score(coded), Rows(np.empty((0, 0)), coded.y, coded.weight, coded.repeats))
+
+
+def problem_of_parts(
+    source: Source[Part], is_classifier: bool, reading: Reading, options: Options, *, class_weight: Any = None,
+    standardize: bool = False, needs_rows: bool = False,
+) -> tuple[Problem, Measured | None]:  # fmt: skip
+    """The problem that parts of rows pose, and their moments unless the rows are here now."""
+    facts = survey(source, is_classifier, reading, class_weight, standardize)
+    n_threads = source.n_threads or options.n_threads
+    n_levels = {feature: len(levels) for feature, levels in facts.schema.categories.items()}
+    extent = Extent.of(facts.n_rows, None)
+    if facts.is_weighted or facts.class_weight is not None:
+        extent = source.reduce(partial(_extent, facts))
+    matrices = Seen(source, partial(_matrix, facts))
+    voters = voters_of_parts(matrices, extent, options.thresholds, options.spacing, n_levels)
+    coded: Source[Coded] = source.map(partial(_code, facts, voters, n_threads))
+    more = dict(constraints(facts, reading))
+    needs_rows |= is_classifier and divides(options, facts.n_rows)
+    if needs_rows or _n_bytes(facts, voters) <= source.room or not _has_few_tables(voters, options):
+        return _gathered(coded, facts, voters, more), None
+    moments, examples = _moments(coded, facts, voters, options, n_threads)
+    rows = Elsewhere(facts.n_rows, facts.n_outputs, examples)
+    measured = Parted(rows, voters, coded, moments, n_threads)
+    given = Examples(None, np.empty(0), None, None)
+    problem = _problem(given, cast("Rows", rows), facts, more)
+    return problem, cast("Measured", measured)
+
+
+def _problem(given: Examples, rows: Rows, facts: Facts, more: dict[str, Any]) -> Problem:
+    scale, classes, class_weight = facts.target_scale, facts.classes, facts.class_weight
+    return Problem(given, facts.schema, rows, facts.one_output, scale, classes, class_weight, **more)
+
+
+def _extent(facts: Facts, part: Part) -> Extent:
+    """Of the weights of the rows that count, by class."""
+    if n_rows_of(part) == 0:
+        return Extent.of(0, None)
+    _, labels, weight = facts.rows(part)
+    return Extent.of(len(labels), weight)
+
+
+def _matrix(facts: Facts, part: Part) -> Matrix:
+    if n_rows_of(part) == 0:
+        return Matrix(np.empty((0, facts.schema.n_features)))
+    own, _, weight = facts.rows(part)
+    return Matrix(facts.matrix(part, own), weight)
+
+
+def _code(facts: Facts, voters: Voters, n_threads: int, part: Part) -> Coded:
+    n_classes = 0 if facts.classes is None else len(facts.classes)
+    if n_rows_of(part) == 0:
+        codes = voters.code(np.empty((0, facts.schema.n_features)))
+        labels = np.empty(0, np.uint8) if n_classes else np.empty((0, facts.n_outputs))
+        return Coded(codes, labels, None, None, n_classes)
+    own, labels, weight = facts.rows(part)
+    codes = voters.code(facts.matrix(part, own), n_threads)
+    return Coded(codes, labels, weight, own.weight if facts.is_weighted else None, n_classes)
+
+
+def _n_bytes(facts: Facts, voters: Voters) -> int:
+    """What the rows take when they are here."""
+    each = voters.n_features + 8 * facts.n_outputs + 16 * facts.is_weighted + 8 * (facts.class_weight is not None)
+    return facts.n_rows * each
+
+
+def _has_few_tables(voters: Voters, options: Options) -> bool:
+    cells = int((voters.n_cuts.max(initial=0) + 2) * voters.bin_start[-1])
+    return 8 * cells * min(FEW_TABLES, voters.n_columns) <= options.cache_bytes // SHARE_FOR_SORTING
+
+
+def _gathered(coded: Source[Coded], facts: Facts, voters: Voters, more: dict[str, Any]) -> Problem:
+    """The problem with its rows in this process."""
+    parts = [part for part in coded.gather() if len(part.codes)]
+    coded.close()
+    codes = np.concatenate([part.codes for part in parts])
+
+    def joined(name: str) -> np.ndarray | None:
+        each = [getattr(part, name) for part in parts]
+        return None if each[0] is None else np.concatenate(each)
+
+    y, weight, repeats = np.concatenate([part.y for part in parts]), joined("weight"), joined("repeats")
+    X = Binned(voters, codes)
+    labels = y * facts.target_scale
+    if facts.classes is not None:
+        labels = facts.classes[np.concatenate([part.labels for part in parts])]
+    elif facts.one_output:
+        labels = labels[:, 0]
+    return _problem(Examples(X, labels, repeats, None), Rows(X, y, weight, repeats), facts, more)
+
+
+def _moments(
+    coded: Source[Coded], facts: Facts, voters: Voters, options: Options, n_threads: int
+) -> tuple[Moments, float]:
+    """The moments of all parts, and how many examples their rows are worth."""
+    scales = Scales.agreed(lambda question, add: coded.reduce(partial(_ask_targets, question), add))
+    sums = coded.reduce(partial(_sums, voters, scales, n_threads), _add_sums)
+    order = _likely(sums)
+    gram = TableGram(
+        voters, _Joint(voters, scales.extent, coded, n_threads), sums.voter_sum, scales.extent,
+        options.cache_bytes // SHARE_FOR_SORTING, options.n_threads, order,
+    )  # fmt: skip
+    columns = Gram(gram, bytes_for_columns(options.cache_bytes, voters.n_voters))
+    examples = float(sums.n_rows)
+    if facts.is_weighted:
+        extent = coded.reduce(_extent_of_repeats)
+        examples = extent.total
+        if not extent.is_whole:
+            examples = worth_of(extent, coded.reduce(partial(_square_sums, extent), np.add))
+    return Moments(sums, columns, options.n_threads), examples
+
+
+def _ask_targets(question: Callable[..., Any], coded: Coded) -> Any:
+    return question(coded.y, coded.weight)
+
+
+def _sums(voters: Voters, scales: Scales, n_threads: int, coded: Coded) -> ColumnSums:
+    return ColumnSums.of(voters, coded.codes, coded.y, coded.weight, scales, n_threads)
+
+
+def _add_sums(one: ColumnSums, other: ColumnSums) -> ColumnSums:
+    return one.combined(other, 1)
+
+
+def _extent_of_repeats(coded: Coded) -> Extent:
+    return Extent.of(len(coded.codes), coded.repeats)
+
+
+def _square_sums(extent: Extent, coded: Coded) -> np.ndarray:
+    return square_sums(extent, np.ones(len(coded.codes)) if coded.repeats is None else coded.repeats)
+
+
+@dataclass(frozen=True)
+class _Joint:
+    """Joint sums of columns over all parts."""
+
+    voters: Voters
+    extent: Extent
+    source: Source[Coded]
+    n_threads: int
+
+    def __call__(self, asked: Any, known: Any) -> list[np.ndarray]:
+        question = JointSums(self.voters, self.extent, tuple(asked), tuple(known), self.n_threads)
+        return self.source.reduce(question, add_joint)
+
+
+def _likely(sums: ColumnSums) -> list[int]:
+    """The columns, those with the largest edges first."""
+    mean = sums.voter_sum / sums.total_weight
+    edge = np.abs(sums.product_sum / sums.total_weight - np.outer(mean, sums.target_sum / sums.total_weight))
+    start = sums.voters.voter_start
+    largest = [edge[start[f] : start[f + 1]].max(initial=0.0) for f in range(sums.voters.n_columns)]
+    return [int(f) for f in np.argsort(largest, kind="stable")[::-1]]
+
+
+def closed(measured: object) -> None:
+    """Let go of the codes of parts."""
+    if isinstance(measured, Parted):
+        measured.source.close()

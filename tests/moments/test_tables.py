@@ -1,0 +1,63 @@
+"""Gram columns from joint sums of bins: those that rows in memory have, bit for bit."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import numpy as np
+import pytest
+from mixed_table import mixed_table
+
+from quadboost.data.exact import Scales
+from quadboost.moments.gram import Gram
+from quadboost.moments.moments import column_moments
+from quadboost.moments.tables import JointSums, TableGram, add_joint
+from quadboost.parts.source import Coded
+from quadboost.voters.thresholds import candidate_voters
+
+M = 500
+RNG = np.random.default_rng(0)
+X = mixed_table(M)
+Y = np.sign(RNG.normal(size=(M, 1)))
+VOTERS = candidate_voters(X, thresholds=20, n_levels={4: 4})
+CODES = VOTERS.code(X)
+WEIGHTS = {"none": None, "whole": RNG.integers(1, 4, M).astype(float), "real": RNG.random(M)}
+
+
+class Asked:
+    """Joint sums of three parts, and which columns were asked for."""
+
+    def __init__(self, weight):
+        self.scales, self.questions = Scales.agree([(Y, weight)]), []
+        rows = np.array_split(RNG.permutation(M), 3)
+        self.parts = [Coded(CODES[own], Y[own], None if weight is None else weight[own]) for own in rows]
+
+    def __call__(self, asked, known):
+        self.questions.append(list(asked))
+        question = JointSums(VOTERS, self.scales.extent, tuple(asked), tuple(known))
+        return reduce(add_joint, map(question, self.parts))
+
+
+def gram_of(asked, moments, table_bytes=1 << 24):
+    likely = list(range(VOTERS.n_columns))
+    return Gram(TableGram(VOTERS, asked, moments.voter_sum, asked.scales.extent, table_bytes, 1, likely), 1 << 24)
+
+
+@pytest.mark.parametrize("table_bytes", [1 << 24, 1], ids=["all tables", "one table"])
+@pytest.mark.parametrize("weight", WEIGHTS.values(), ids=WEIGHTS)
+def test_columns_are_those_of_rows_in_memory(weight, table_bytes):
+    moments = column_moments(VOTERS, CODES, Y, weight)
+    gram = gram_of(Asked(weight), moments, table_bytes)
+    for voter in RNG.permutation(VOTERS.n_voters).tolist():
+        found, known = gram.column(voter), moments.gram.column(voter)
+        assert found.dtype == known.dtype
+        assert np.array_equal(found, known)
+
+
+def test_questions_ask_for_twice_as_many_columns_each_time_and_for_none_twice():
+    asked = Asked(None)
+    gram = gram_of(asked, column_moments(VOTERS, CODES, Y))
+    for voter in range(VOTERS.n_voters):
+        gram.column(voter)
+    assert [len(own) for own in asked.questions] == [1, 2, 4, 1]
+    assert sorted(f for own in asked.questions for f in own) == list(range(VOTERS.n_columns))

@@ -1,0 +1,62 @@
+"""The comparison of accuracies: its figures by hand, ranks, going on after a stop, and the page."""
+
+import importlib
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.metrics import log_loss, roc_auc_score
+
+SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
+
+
+@pytest.fixture
+def part(monkeypatch):
+    monkeypatch.syspath_prepend(SCRIPTS)
+    return importlib.import_module
+
+
+def test_ranks_share_ties_and_know_the_critical_difference(part):
+    losses = np.array([[0.1, 0.2, 0.3], [0.1, 0.1, 0.3], [0.2, 0.1, 0.3], [0.1, 0.2, 0.3]])
+    ranks = part("accuracy.ranks").Ranks.of(["a", "b", "c"], losses)
+    assert ranks.names == ["a", "b", "c"]
+    assert ranks.mean.tolist() == [1.375, 1.625, 3.0]
+    assert ranks.critical == pytest.approx(2.343 * np.sqrt(3 * 4 / (6 * 4)), rel=1e-3)  # q of Demsar's table 5
+    assert ranks.groups() == [(0, 2)]
+
+
+def test_figures_are_those_of_scikit_learn(part):
+    random = np.random.default_rng(0)
+    for k in (2, 4):
+        chance, y = random.dirichlet(np.ones(k), 50), random.integers(0, k, 50)
+        found = part("accuracy.fit").figures_of(chance, y)
+        assert found["log-loss"] == pytest.approx(log_loss(y, chance))
+        assert found["AUC"] == pytest.approx(roc_auc_score(y, chance[:, 1] if k == 2 else chance, multi_class="ovr"))
+        assert found["error"] == np.mean(chance.argmax(axis=1) != y)
+    assert part("accuracy.fit").figures_of(np.array([[0.9, 0.1]] * 2), np.array([0, 1]))["Brier"] == pytest.approx(0.41)
+
+
+@pytest.mark.slow
+def test_a_run_goes_on_where_it_was_and_writes_a_page(part, monkeypatch, tmp_path, capsys):
+    main = part("benchmark_accuracy").main
+    results, docs = tmp_path / "fits.jsonl", tmp_path / "docs"
+    words = ["--quick", "--peers", "quadboost,quadboost-rules,linear,forest", "--workers", "1"]
+    monkeypatch.setattr(sys, "argv", ["", *words, "--results", str(results), "--docs", str(docs)])
+    main()
+    first = results.read_text()
+    fits = [json.loads(line) for line in first.splitlines()]
+    assert len(fits) == 3 * 4
+    assert all("failed" not in fit and fit["terms"] > 0 for fit in fits)
+    results.write_text(first[: len(first) * 2 // 3])  # a run that was killed, in the middle of a line
+    main()
+    again = [json.loads(line) for line in results.read_text().splitlines() if line.endswith("}")]
+    figures = {(fit["table"], fit["method"]): fit.get("error", fit.get("r2")) for fit in fits}
+    assert {(fit["table"], fit["method"]): fit.get("error", fit.get("r2")) for fit in again} == figures
+    page = (docs / "accuracy.md").read_text()
+    assert "## Where others are better" in page
+    assert "![Mean rank by error over 2 tables](accuracy-error.svg)" in page
+    assert (docs / "accuracy-error.svg").exists()
+    assert str(tmp_path) not in page
+    assert "fits to do, 0 in" in capsys.readouterr().err

@@ -1,0 +1,98 @@
+"""The public names of version 0.1, as data: what is in data/public-names.json must not go or change; more may come.
+
+Written by `python tests/test_public_names.py`, for a release only.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+PINNED = Path(__file__).parent / "data" / "public-names.json"
+MODULES = ("quadboost", "quadboost.bounds", "quadboost.export")
+
+
+def parameters(thing: Any) -> list[str]:
+    """Names in order; `*` before those by keyword alone, `=` after those that may be left out."""
+    marks = {
+        inspect.Parameter.KEYWORD_ONLY: "*",
+        inspect.Parameter.VAR_KEYWORD: "**",
+        inspect.Parameter.VAR_POSITIONAL: "*",
+    }
+    found = [own for own in inspect.signature(thing).parameters.values() if own.name not in ("self", "cls")]
+    return [marks.get(own.kind, "") + own.name + ("=" if own.default is not own.empty else "") for own in found]
+
+
+def members(kind: type) -> dict[str, list[str] | None]:
+    """Public methods with their parameters, and attributes; constructors only of what users make themselves."""
+    found: dict[str, list[str] | None] = dict.fromkeys(getattr(kind, "__dataclass_fields__", ()))
+    found |= dict.fromkeys(getattr(kind, "_fields", ()))
+    found = {name: None for name in found if not name.startswith("_")}
+    if kind.__name__.startswith("QuadBoost") or kind.__name__ == "Ensemble":
+        found["__init__"] = parameters(kind.__init__)
+    for base in reversed(kind.__mro__):
+        if not base.__module__.startswith("quadboost"):
+            continue
+        for name, own in vars(base).items():
+            if not name.startswith("_") and (callable(own) or isinstance(own, property | classmethod)):
+                found[name] = None if isinstance(own, property) else parameters(getattr(kind, name))
+    return dict(sorted(found.items()))
+
+
+def public_names() -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for module in map(import_module, MODULES):
+        for name in module.__all__:
+            thing = getattr(module, name)
+            if inspect.isclass(thing):
+                found[f"{module.__name__}.{name}"] = members(thing)
+            else:
+                found[f"{module.__name__}.{name}"] = parameters(thing) if callable(thing) else None
+    return found
+
+
+def changes(pinned: list[str] | None, now: list[str] | None) -> str:
+    """What breaks code written for the pinned parameters; empty if nothing does."""
+    if pinned is None or now is None:
+        return "" if pinned == now else f"was {pinned}, is {now}"
+    by_place, place_now = ([own.rstrip("=") for own in each if own[0] != "*"] for each in (pinned, now))
+    if place_now[: len(by_place)] != by_place:
+        return f"the arguments were {by_place}, are {place_now}"
+    gone = [own for own in pinned if own not in now and f"{own}=" not in now]
+    old = {own.rstrip("=") for own in pinned}
+    forced = [own for own in now if own not in old and own[-1] != "=" and not own.startswith("**")]
+    return f"gone: {gone}, must now be given: {forced}" if gone or forced else ""
+
+
+def test_public_names_and_their_arguments_stay():
+    now = public_names()
+    broken = {}
+    for name, pinned in json.loads(PINNED.read_text()).items():
+        if name not in now:
+            broken[name] = "gone"
+        elif isinstance(pinned, dict):
+            own = now[name]
+            broken |= {
+                f"{name}.{member}": "gone" if member not in own else words
+                for member, known in pinned.items()
+                if member not in own or (words := changes(known, own[member]))
+            }
+        elif words := changes(pinned, now[name]):
+            broken[name] = words
+    assert not broken
+
+
+def test_what_breaks_code_is_found():
+    assert changes(["X", "y=", "*n="], ["X", "y=", "z=", "*n=", "*more="]) == ""
+    assert "gone" in changes(["X", "*n="], ["X"])
+    assert changes(["X", "y"], ["X", "y="]) == ""
+    assert "gone: ['y=']" in changes(["X", "y="], ["X", "y"])
+    assert "must now be given" in changes(["X"], ["X", "*n"])
+    assert "arguments were" in changes(["X", "y="], ["X", "z=", "y="])
+
+
+if __name__ == "__main__":
+    PINNED.write_text(json.dumps(public_names(), indent=1) + "\n")
