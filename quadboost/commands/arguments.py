@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from .._version import __version__
+from ..common.names import LOSSES
 from .streams import STANDARD, fail
 from .text_format import DECIMALS
 
@@ -50,7 +51,6 @@ EXPORT_EXAMPLES = """examples:
 """
 
 NUMBER: dict[str, Any] = {"type": float, "metavar": "NUMBER"}
-LOSSES = ("squared", "logistic", "huber", "poisson", "quantile")
 COUNT: dict[str, Any] = {"type": int, "metavar": "N"}
 
 EXIT_STATUS = """exit status:

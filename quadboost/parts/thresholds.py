@@ -170,7 +170,8 @@ class _Question:
             rows = _between(values, *self.ranges[f])
         has_missing = n_present < len(column)
         if self.ranges is None and len(values) and f not in self.ends_only:
-            return _atoms_of(values, None if order is None else mass[order[:n_present]], self.most, has_missing)
+            own = None if mass is None or order is None else mass[order[:n_present]]
+            return _atoms_of(values, own, self.most, has_missing)
         values = values[rows].astype(np.float64)
         own = np.ones(len(values), np.int64) if mass is None or order is None else mass[order[rows]]
         return self._within(f, Atoms(values, values, own, has_missing=has_missing))
