@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..boosting.losses import LOSSES, Loss, make_loss
+from ..boosting.losses import Loss, make_loss
 from ..boosting.penalties import make_penalty
 from ..boosting.records import Progress
 from ..boosting.result import Boosted
@@ -16,6 +17,7 @@ from ..boosting.rounds import MODES
 from ..boosting.schedule import Schedule
 from ..boosting.strength import Strengths
 from ..common.checks import at_least, one_of, positive
+from ..common.names import LOSSES
 from ..common.threads import threads_for
 from ..data.exact import exact_mean
 from ..moments.moments import Moments, column_moments
@@ -75,7 +77,8 @@ class Options:
             raise ValueError(
                 f"reg_lambda='theory' is for loss='squared', not for {self.loss!r}; use 'auto' or a number"
             )
-        if not 0 < positive("quantile", self.quantile) < 1:
+        quantile: Any = self.quantile  # whatever was given
+        if not (isinstance(quantile, Real) and 0 < float(quantile) < 1):
             raise ValueError(f"quantile={self.quantile!r} must lie between 0 and 1, such as 0.9")
         if self.huber_width != "auto":
             positive("huber_width", self.huber_width)
@@ -108,18 +111,18 @@ class Measured:
     @classmethod
     def of(
         cls, problem: Problem, rows: Rows, options: Options, voters: Voters | None = None, *,
-        grow_on: Voters | None = None,
+        grow_on: Voters | None = None, tell: Callable[[], None] = lambda: None,
     ) -> Measured:  # fmt: skip
         """Code and sum rows, by given voters or by those that the rows themselves suggest.
 
-        `grow_on` are stumps to grow trees on.
+        `grow_on` are stumps to grow trees on; `tell` is called after each tree.
         """
         n_threads, grown = threads_for(rows.X.size, options.n_threads), None
         if voters is None:
             voters = grow_on or problem.voters(rows, options.thresholds, options.spacing, n_threads)
             codes = rows.code(voters, n_threads)
             if options.growth.n_trees:
-                grown = grow_for(problem, rows, voters, codes, options)
+                grown = grow_for(problem, rows, voters, codes, options, tell)
                 voters = voters.with_trees(grown.trees)
                 codes = voters.code_trees(codes, n_threads)
         else:
@@ -146,8 +149,11 @@ def loss_of(problem: Problem, rows: Rows, options: Options) -> tuple[Loss, np.nd
     return loss, y
 
 
-def grow_for(problem: Problem, rows: Rows, voters: Voters, codes: np.ndarray, options: Options) -> Grown:
-    """Grow trees to the loss of a fit.
+def grow_for(
+    problem: Problem, rows: Rows, voters: Voters, codes: np.ndarray, options: Options,
+    tell: Callable[[], None] = lambda: None,
+) -> Grown:  # fmt: skip
+    """Grow trees to the loss of a fit, in at most half of its time.
 
     Many classes are told apart better by trees that were grown to their log-likelihood, also under the squared loss.
     """
@@ -169,7 +175,10 @@ def grow_for(problem: Problem, rows: Rows, voters: Voters, codes: np.ndarray, op
     growth, meetings = options.growth, problem.meetings
     most = min((own for own in (growth.max_conditions, meetings.most) if own is not None), default=None)
     growth = replace(growth, max_conditions=most, groups=meetings.groups)
-    return grow_trees(voters, codes, y, rows.weight, loss, growth, bool(options.fit_intercept), repeats=rows.repeats)
+    return grow_trees(
+        voters, codes, y, rows.weight, loss, growth, bool(options.fit_intercept), tell,
+        repeats=rows.repeats, max_seconds=options.schedule.share(0.0, 2).max_seconds,
+    )  # fmt: skip
 
 
 class Warm(NamedTuple):

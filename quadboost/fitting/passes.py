@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -28,6 +29,7 @@ from .ridge import Products, solve_ridge
 
 MOST_PASSES = 500  # for each approximation of a loss
 FIRST_TOL = 1e-3  # relative dual gap of the rounds of the first pass; the better the scores, the less
+SETTLING = 3  # steps of the intercepts alone, at the end
 STEEPER, FLATTER = 2.0, 0.8  # times the curvature: after a step that was too long, and after one that was not
 SLACK = 1e-10  # of the objective: what rounding may add
 
@@ -79,6 +81,11 @@ class Coded:
     def mean_loss(self, scores: np.ndarray, loss: Loss) -> float:
         values = loss.values(scores, self.y)
         return exact_mean(values, self.weight) if np.isfinite(values).all() else np.inf
+
+    @cached_property
+    def products(self) -> Products:
+        assert isinstance(self.moments.sums, ColumnSums)
+        return Products(self.voters, self.codes, self.weight, self.moments.sums, self.fit_intercept, self.n_threads)
 
     def towards(self, targets: np.ndarray) -> Moments:
         """Moments of the same rows with other targets."""
@@ -152,14 +159,24 @@ class Passes:
 
     def _at_once(self, moments: Moments, targets: np.ndarray) -> Stage:
         """All weights of all outputs, under l2."""
-        rows, sums = self.rows, moments.sums
-        assert isinstance(sums, ColumnSums)
-        products = Products(rows.voters, rows.codes, rows.weight, sums, rows.fit_intercept, rows.n_threads)
-        ridge = np.array([np.full(moments.n_voters, own.divided_by(self.curvature).ridge) for own in self.penalties])
+        rows, start = self.rows, _rows(self.stage.weight)
+        ridge = np.full(moments.n_voters, self.penalties[0].divided_by(self.curvature).ridge)
         risk, most = moments.target_risk(rows.fit_intercept), self.schedule.max_rounds
-        solved = solve_ridge(products, targets, ridge, risk, self.tol, most, start=_rows(self.stage.weight))
+        solved = solve_ridge(rows.products, targets, ridge, risk, self.tol, most, start=start)
         self.n_rounds += len(solved.history)
         return rows.stage(solved.weight, solved.intercept, self.loss, self.penalties)
+
+    def settle(self) -> None:
+        """Bring the intercepts to their optimum, by Newton's method: rates are then right on average."""
+        rows, loss, before = self.rows, self.loss, self.stage
+        shift = np.zeros(len(before.intercept))
+        for _ in range(SETTLING if rows.fit_intercept else 0):
+            pull = loss.pull(before.scores + shift, rows.y)
+            bend = loss.bend(pull, rows.y)
+            lean, curve = (np.array([exact_mean(own, rows.weight) for own in each.T]) for each in (pull, bend))
+            shift += np.divide(lean, curve, out=np.zeros(len(lean)), where=curve > 0)
+        after = rows.stage(before.weight, before.intercept + shift, loss, self.penalties)
+        self.stage = after if after.objective < before.objective else before
 
     def boosted(self) -> list[Boosted]:
         """Where the passes stand, one output after the other; how they came there is not told."""
@@ -206,6 +223,8 @@ def minimise(
         passes = Passes(rows, loss, penalties, schedule, first)
         for _ in range(MOST_PASSES):
             goes_on = passes.go()
+            if not goes_on and loss.sharper() is None:
+                passes.settle()
             if why := watch(passes):
                 return passes, why
             if schedule.max_seconds is not None and time.monotonic() - start > schedule.max_seconds:

@@ -231,6 +231,7 @@ class ColumnGram:
         known = {g: of_g for g, of_g in self._kept.items() if of_g is not None}
         new = np.array([g for g in range(self.voters.n_columns) if g not in known])
         self.maker.tabulate(order, bin_end, new, table)
+        self.maker.run_along(table)
         for g, of_g in known.items():
             self.maker.copy_transposed(of_g, start[number], start[g], table)
         return table

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..data.exact import Extent
-from ..kernels.bins import copy_columns
+from ..kernels.bins import bits_between, copy_columns, runs_apart
 from ..voters.columns import Voters, checked_values
 from ..voters.quantiles import borders_met
 from ..voters.thresholds import (
@@ -168,9 +168,26 @@ class _Question:
         rows: slice | np.ndarray = slice(0, n_present)
         if self.ranges is not None:
             rows = _between(values, *self.ranges[f])
+        has_missing = n_present < len(column)
+        if self.ranges is None and len(values) and f not in self.ends_only:
+            own = None if mass is None or order is None else mass[order[:n_present]]
+            return _atoms_of(values, own, self.most, has_missing)
         values = values[rows].astype(np.float64)
         own = np.ones(len(values), np.int64) if mass is None or order is None else mass[order[rows]]
-        return self._within(f, Atoms(values, values, own, has_missing=n_present < len(column)))
+        return self._within(f, Atoms(values, values, own, has_missing=has_missing))
+
+
+def _atoms_of(values: np.ndarray, mass: np.ndarray | None, most: float, has_missing: bool) -> Atoms:
+    """What `Atoms.within` makes of very many ascending values, quicker."""
+    count = np.zeros(65, dtype=np.int64)
+    bits_between(values, count)
+    n_further = np.cumsum(count[::-1])[::-1]  # neighbours that differ by so many bits, or more
+    shift = int(np.argmax(n_further[1:] < most)) if n_further[1] >= most else 0
+    first = np.empty(1 + (n_further[shift + 1] if shift < 64 else 0), dtype=np.int64)
+    runs_apart(values, shift, first)
+    end = np.append(first[1:], len(values))
+    own = end - first if mass is None else np.add.reduceat(mass, first)
+    return Atoms(values[first].astype(np.float64), values[end - 1].astype(np.float64), own, shift, has_missing)
 
 
 def _between(values: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
