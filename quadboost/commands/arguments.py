@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from .._version import __version__
+from ..common.names import LOSSES
 from .streams import STANDARD, fail
 from .text_format import DECIMALS
 
@@ -50,7 +51,6 @@ EXPORT_EXAMPLES = """examples:
 """
 
 NUMBER: dict[str, Any] = {"type": float, "metavar": "NUMBER"}
-LOSSES = ("squared", "logistic", "huber", "poisson", "quantile")
 COUNT: dict[str, Any] = {"type": int, "metavar": "N"}
 
 EXIT_STATUS = """exit status:
@@ -254,13 +254,13 @@ def _add_trees(add: Callable[..., None]) -> None:
     )
     add("--max-leaves", "most leaves of a tree (default: 31)", **COUNT)
     add("--max-conditions", "most features in a rule (default: no limit)", **COUNT)
-    add("--growth-rows", "rows that trees are grown on, at most (default: 40000)", **COUNT)
+    add("--growth-rows", "rows that trees are grown on, at most (default: 200000)", **COUNT)
 
 
 def _add_rounds(add: Callable[..., None]) -> None:
     modes = ("corrective", "forward")
     add("--mode", "re-weight a voter drawn again, or add it (default: corrective)", choices=modes)
-    add("--max-rounds", "most boosting rounds, for each output (default: 100000; 1000 in a cross-validation)", **COUNT)
+    add("--max-rounds", "most boosting rounds, for each output (default: 200000; 1000 in a cross-validation)", **COUNT)
     add(
         "--reweight-every",
         "re-weight all voters every N rounds; auto: solve for all weights where that pays (default: auto)",

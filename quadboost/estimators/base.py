@@ -280,8 +280,10 @@ class QuadBoost(Explained, BaseEstimator):
             if validation is None:
                 raise ValueError("eval_metric is for validation rows; give X_val and y_val, or validation_fraction")
             judge = Judge(eval_metric, problem, validation)
+        begin = time.monotonic()
         trained = self._train(problem, measured, held_out, options, warm, judge, model)
-        calibration = calibrate(problem, measured, options, trained) if is_calibrated else None
+        gone = time.monotonic() - begin
+        calibration = calibrate(problem, measured, options, trained, gone) if is_calibrated else None
         weight = np.column_stack([result.weight for result in trained.boosted])
         self.feature_importances_ = importance_of(trained.voters, measured.moments, weight)
         info = self._info(trained, rows, validation, start)

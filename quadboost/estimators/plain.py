@@ -48,7 +48,7 @@ class QuadBoostClassifier(ClassifierMixin, QuadBoost):
 
     def __init__(
         self, penalty: str | None = "auto", *, n_trees: int = 0, max_leaves: int = 31,
-        max_conditions: int | None = None, interaction_cst: Any = None, growth_rows: int = 40_000,
+        max_conditions: int | None = None, interaction_cst: Any = None, growth_rows: int = 200_000,
         reg_lambda: float | str = "auto", alpha_max: float = 0.1, mode: str = "corrective", max_rounds: int = 100_000,
         thresholds: int | str = "auto", spacing: str = "quantile", fit_intercept: bool = True,
         reweight_every: int | str | None = "auto", reweight_sweeps: int | str = 1,
@@ -149,7 +149,7 @@ class QuadBoostRegressor(RegressorMixin, QuadBoost):
 
     def __init__(
         self, penalty: str | None = "auto", *, n_trees: int = 0, max_leaves: int = 31,
-        max_conditions: int | None = None, interaction_cst: Any = None, growth_rows: int = 40_000,
+        max_conditions: int | None = None, interaction_cst: Any = None, growth_rows: int = 200_000,
         reg_lambda: float | str = "auto", alpha_max: float = 0.1, mode: str = "corrective", max_rounds: int = 100_000,
         thresholds: int | str = "auto", spacing: str = "quantile", fit_intercept: bool = True,
         reweight_every: int | str | None = "auto", reweight_sweeps: int | str = 1,

