@@ -34,6 +34,7 @@ IMPORTS = {
     "estimators": "common data voters moments boosting model fitting parts choosing",
     "export": "common data model estimators",
     "explain": "common kernels voters model export",
+    "dask": "model parts estimators",
     "commands": "common data parts model bounds estimators export explain",
 }
 
@@ -48,7 +49,7 @@ LAZY = {
 # imported there, and what is optional not before it is used.
 OTHERS = {
     "sklearn": "data.examples estimators.base estimators.plain estimators.watching estimators.cv "
-    "commands.train commands.train_data",
+    "commands.train commands.train_data dask.estimators",
     "scipy": "bounds.risk",
     "joblib": "bounds.complexity",
     "h5py": "model.checked_file",
@@ -62,16 +63,19 @@ OTHERS = {
     "onnxruntime": "export.onnx",
     "skl2onnx": "export.pipelines",
     "openpyxl": "export.scorecard",
-    "typing_extensions": "estimators.base estimators.plain estimators.cv",  # for types only
+    "dask": "dask.source dask.collections dask.lazy dask.estimators",
+    "distributed": "dask.source",
+    "typing_extensions": "estimators.base estimators.plain estimators.cv dask.estimators",  # for types only
 }
 
-OPTIONAL = ("tqdm", "matplotlib", "h5py", "onnxruntime", "skl2onnx", "openpyxl")
+OPTIONAL = ("tqdm", "matplotlib", "h5py", "onnxruntime", "skl2onnx", "openpyxl", "dask", "distributed")
 
 # Tests of modules that have no test file in the mirrored place: kernels are tested through the Python that calls them.
 TESTED_BY = {
     "_core": "boosting/test_rounds.py",
     "kernels.bins": "voters/test_columns.py",
     "kernels.sums": "moments/test_sums.py",
+    "kernels.trees": "voters/test_trees.py",
     "kernels.gram": "moments/test_gram.py",
     "kernels.patterns": "model/test_patterns.py",
 }
@@ -112,7 +116,7 @@ def imports_of_python(path: Path) -> Iterator[Import]:
             stem = ".".join([*base, *([node.module] if node.module else [])])
             is_package = node.level > 0 and stem == "quadboost"
             names = [f"{stem}.{alias.name}" for alias in node.names] if is_package else [stem]
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("import_module", "import_dask")):
             names = [one.value for one in node.args if isinstance(one, ast.Constant)]
         for name in names:
             yield Import(name_of(path), name, node in lazy)
@@ -180,7 +184,7 @@ def test_other_libraries_are_imported_only_where_the_table_says():
 
 
 def test_what_is_optional_is_imported_when_it_is_used():
-    early = {(one.module, one.target) for one in ALL if not one.is_lazy and one.target in OPTIONAL}
+    early = {(one.module, one.target) for one in ALL if not (one.is_lazy or one.is_own) and one.target in OPTIONAL}
     assert early == set()
     for library in ("scipy", "joblib"):
         assert {one.module for one in ALL if one.target == library and not one.is_lazy} <= {"choosing.search"}

@@ -26,7 +26,11 @@ from quadboost import QuadBoostClassifier, QuadBoostClassifierCV
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = {page.stem: page for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]}
 FENCE = re.compile(r"^(<!-- [a-z ]+ -->\n)?```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-NEEDED = {"exporting": ("onnx", "skl2onnx", "openpyxl"), "explaining": ("shap",)}  # packages
+NEEDED = {
+    "exporting": ("onnx", "skl2onnx", "openpyxl"),
+    "explaining": ("shap",),
+    "scale": ("dask.dataframe",),
+}  # packages
 QUICK = (
     "constraints",
     "design",

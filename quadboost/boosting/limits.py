@@ -20,7 +20,7 @@ from .penalties import Penalty
 
 @dataclass(frozen=True, eq=False)
 class Limits:
-    """What is asked of each voter; an array of all voters, or None: nothing.
+    """Bounds and penalty factors of voters: arrays with an entry for each voter, or None where there are none.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class Limits:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is asked of any voter."""
+        """Whether there are no limits."""
         return (
             (self.factor is None or bool((self.factor == 1).all()))
             and (self.lower is None or bool((self.lower == -np.inf).all()))
@@ -72,7 +72,7 @@ class Limits:
 
 
 def limited(penalty: Penalty, limits: Limits | None) -> Penalty:
-    """The penalty within limits; the penalty itself where they ask for nothing, which costs nothing."""
+    """Put limits on a penalty; where there are none, it is returned unchanged."""
     return penalty if limits is None or limits.is_empty else Limited(penalty, limits)
 
 

@@ -145,7 +145,7 @@ class Poisson(Loss):
 
 @dataclass(frozen=True)
 class Quantile(Loss):
-    """The pinball loss, whose minimum is a quantile; its corner is rounded over a width, ever less of it."""
+    """The pinball loss, whose minimum is a quantile. Its corner is rounded; `sharper` rounds it less."""
 
     quantile: float
     width: float

@@ -95,7 +95,7 @@ def strengths_by_gcv(
 
 
 def _tol(points: list[Point]) -> float:
-    """How near to its optimum the next strength must come: where the estimate falls steeply, not very near."""
+    """Tolerance of the fit at the next strength: loose where the estimate falls steeply."""
     if len(points) < 3:
         return FAR
     fall = (points[-2].gcv - points[-1].gcv) / points[0].gcv
@@ -103,7 +103,7 @@ def _tol(points: list[Point]) -> float:
 
 
 def _step(points: list[Point], n_examples: float, n_voters: int) -> float:
-    """From a strength to the next: a small step where voters are more than examples, for noise enters all at once."""
+    """Ratio of the next strength to this one; small steps where voters outnumber examples: noise enters all at once."""
     if len(points) < 2 or n_voters > n_examples:
         return SMALL_STEP
     before, last = points[-2:]

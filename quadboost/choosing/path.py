@@ -76,7 +76,10 @@ class RegularizationPath:
             classes=self.classes,
             feature_names=self.schema.feature_names,
             categories=self.schema.categories,
-            info={"parameters": {"penalty": self.penalty, name: float(self.strength[number])}},
+            info={
+                "parameters": {"penalty": self.penalty, name: float(self.strength[number])},
+                **self.schema.in_info,
+            },
             loss=self.loss,
             link={"logistic": "logit", "poisson": "log"}.get(self.loss),
         )

@@ -67,10 +67,8 @@ def features_of(ensemble: Ensemble, file: TableFile) -> dict[str, str]:
                 f"was trained on {ensemble.n_features}"
             )
     file.require(names)
-    return {
-        name: kind_of_levels(ensemble.categories[j], name) if j in ensemble.categories else NUMBER
-        for j, name in enumerate(names)
-    }
+    levels = {**ensemble.categories, **{j: [[own] for own in order] for j, order in ensemble.schema.orders.items()}}
+    return {name: kind_of_levels(levels[j], name) if j in levels else NUMBER for j, name in enumerate(names)}
 
 
 def _matrix(

@@ -15,7 +15,7 @@ class _Closed(io.TextIOWrapper):
 
 
 def open_standard_output() -> None:
-    """Make sure that news can be printed, if only to nobody, and whatever characters they have."""
+    """Make printing safe: where the output is closed it is discarded, and no character is an error."""
     if sys.stdout is None:
         sys.stdout = _Closed(open(os.devnull, "wb"), write_through=True)  # noqa: SIM115
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]

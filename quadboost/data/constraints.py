@@ -37,9 +37,20 @@ def signs_of(monotonic_cst: Any, schema: FrameSchema, n_outputs: int) -> np.ndar
         if feature in schema.categories and signs[feature].any():
             raise ValueError(
                 f"monotonic_cst={given!r} is for a column of numbers, and {label(schema, feature)} is a category; "
-                "if its levels have an order, give them as numbers, such as frame[name].cat.codes"
+                "if its levels are text with an order, let its type say so, as pandas.Categorical(..., ordered=True) "
+                "does, or give numbers"
             )
     return signs if signs.any() else None
+
+
+def constrained_columns(monotonic_cst: Any) -> list[Any]:
+    """Names or numbers of the columns that a sign is asked of, as given."""
+    items: Iterable[tuple[Any, Any]] = ()
+    if isinstance(monotonic_cst, Mapping):
+        items = monotonic_cst.items()
+    elif isinstance(monotonic_cst, list | tuple | np.ndarray):
+        items = enumerate(monotonic_cst)
+    return [column for column, given in items if np.any(np.asarray(given, dtype=object) != 0)]
 
 
 class Meetings(NamedTuple):

@@ -94,11 +94,11 @@ class Extent:
         """Integers, nearly weight * value / `unit(largest)`; no |value| is above `largest`."""
         bits = self._value_bits(largest)
         if self.are_repeats:
-            integers = np.rint(np.ldexp(value, bits)).astype(np.int64)
+            integers = np.rint(_shifted(value, bits)).astype(np.int64)
             return integers if weight is None else integers * weight.astype(np.int64)
         # The scale of such weights means nothing, and should cost no precision.
         weight = np.ldexp(np.ones(len(value)) if weight is None else weight, -_exponent(self.largest))
-        return np.rint(np.ldexp(value, bits) * weight).astype(np.int64)
+        return np.rint(_shifted(value, bits) * weight).astype(np.int64)
 
     def unit(self, largest: float) -> float:
         """What 1 stands for in `fixed_point`: a power of two."""
@@ -251,6 +251,11 @@ def _whole_sums(extent: Extent, largest: np.ndarray, y: np.ndarray, weight: np.n
     each = zip(y.T, largest.tolist(), strict=True)
     sums = [extent.fixed_point(target, weight, top).sum() for target, top in each]
     return np.array([*sums, extent.whole_weights(weight, len(y)).sum()], dtype=np.int64)
+
+
+def _shifted(value: np.ndarray, bits: int) -> np.ndarray:
+    """value * 2**bits; a product is quicker than ldexp, and the same unless the factor is out of range."""
+    return value * 2.0**bits if -1000 < bits < 1000 else np.ldexp(value, bits)
 
 
 def _exponent(x: float) -> int:

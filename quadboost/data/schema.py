@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -33,11 +33,20 @@ class FrameSchema:
     categories : dict
         Feature index -> levels. A level is the list of the values it stands for: one, or several rare ones.
         Features that are not here are numbers.
+    orders : dict
+        Feature index -> texts, ascending: numbers that tables may hold as ordered categories. The number is the place.
     """
 
     n_features: int
     feature_names: tuple[str, ...] | None
     categories: dict[int, list[list[Value]]]
+    orders: Mapping[int, Sequence[str]] = field(default_factory=dict)
+
+    @property
+    def in_info(self) -> dict[str, Any]:
+        """What a model's `info` tells of ordered categories."""
+        orders = {str(feature): list(levels) for feature, levels in self.orders.items()}
+        return {"orders": orders} if orders else {}
 
     @cached_property
     def level_of(self) -> dict[int, dict[Value, int]]:
@@ -50,6 +59,11 @@ class FrameSchema:
         return None if self.feature_names is None else RecordReader(self.feature_names, self.level_of)
 
 
+def is_order(levels: Any) -> bool:
+    """Whether these can be the levels of an ordered category: text, each once."""
+    return len(levels) > 0 and all(type(own) is str for own in levels) and len(set(levels)) == len(levels)
+
+
 def _level_of(levels: list[list[Value]]) -> dict[Value, int]:
     return {value: level for level, group in enumerate(levels) for value in group}
 
@@ -60,6 +74,7 @@ def read_table(
     categorical_features: Any = "auto",
     min_category_count: float = 5,
     sample_weight: Any = None,
+    ordered: Iterable[Any] = (),
 ) -> tuple[FrameSchema, np.ndarray]:
     """Learn the names of the columns, which of them are categories, and their levels; return X by that, too.
 
@@ -76,6 +91,8 @@ def read_table(
         alone there stays itself.
     sample_weight : array of shape (m,), optional
         Values that are seen only in rows of weight 0 are no levels.
+    ordered : iterable of column names or indices
+        Columns that are to be numbers: where one is an ordered category of text, the places of its levels, from 0 on.
 
     Returns
     -------
@@ -91,17 +108,39 @@ def read_table(
     if table.numbers is not None and not declared:
         return FrameSchema(table.shape[1], table.names, {}), _real(table.numbers())
     weight = None if sample_weight is None else np.asarray(sample_weight)
-    categories, matrix = {}, np.empty(table.shape, order="F")
+    categories, orders, matrix = {}, dict[int, list[str]](), np.empty(table.shape, order="F")
+    to_be_numbers = columns_to_be_numbers(ordered, table)
     for j in range(table.shape[1]):
         label = table.label(j)
         column = table.read(j, label)
+        if j in to_be_numbers and isinstance(column, Coded) and is_order(column.order):
+            orders[j] = list(column.order)
+            matrix[:, j] = _places(column, orders[j], label)
+            continue
         if j in declared or (auto and table.typed and is_category(column)):
             coded = as_coded(column, label)
             categories[j] = levels_of(level_sizes(coded, weight), min_category_count, label)
             matrix[:, j] = _numbered(coded, _level_of(categories[j]))
         else:
             matrix[:, j] = as_numbers(column, label, table.text_remedy(j))
-    return FrameSchema(table.shape[1], table.names, categories), matrix
+    return FrameSchema(table.shape[1], table.names, categories, orders), matrix
+
+
+def columns_to_be_numbers(ordered: Iterable[Any], table: Table) -> set[Any]:
+    """The numbers of columns that are given by their names or numbers."""
+    names = dict(zip(table.names or (), range(table.shape[1]), strict=False))
+    return {names.get(item, item) for item in ordered}
+
+
+def _places(column: Coded, order: Sequence[str], label: str) -> np.ndarray:
+    """The place of each row's value in an order, NaN where it is missing."""
+    place: dict[Value, int] = {level: i for i, level in enumerate(order)}
+    for value in column.values:
+        if value not in place:
+            raise ValueError(f"{label} holds {value!r:.60}, which has no place in the order {listed(order)}")
+    if column.order and list(column.order) != list(order):
+        raise ValueError(f"{label} has the order {listed(column.order)}, but in training it was {listed(order)}")
+    return decode([place[value] for value in column.values], column.codes)
 
 
 def to_matrix(X: Any, schema: FrameSchema, *, allow_extra: bool = False, owner: str = "this model") -> np.ndarray:
@@ -151,6 +190,8 @@ def to_matrix(X: Any, schema: FrameSchema, *, allow_extra: bool = False, owner: 
             matrix[:, feature] = _numbered(coded, level_of)
             if coded.values and level_of and not any(value in level_of for value in coded.values):
                 _tell_unseen(coded, level_of, label, owner)
+        elif feature in schema.orders and isinstance(column, Coded) and column.values:
+            matrix[:, feature] = _places(column, schema.orders[feature], label)
         else:
             matrix[:, feature] = as_numbers(column, label, remedy)
     return matrix

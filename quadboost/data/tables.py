@@ -27,6 +27,7 @@ class Coded(NamedTuple):
     codes: np.ndarray  # for each row the index of its value, -1 if it is missing
     values: list[Value]  # distinct
     is_category: bool  # the column's own type says so
+    order: tuple[Any, ...] = ()  # all levels of its type, ascending, where that says so
 
 
 Column: TypeAlias = np.ndarray | Coded
@@ -277,7 +278,8 @@ def _pandas_column(series: Any, label: str) -> Column:
         codes, values = series.factorize()
     except TypeError:  # unhashable
         return code_list(series.tolist(), label)
-    return _coded(codes, values.tolist(), label, is_category=dtype != np.object_)
+    coded = _coded(codes, values.tolist(), label, is_category=dtype != np.object_)
+    return coded._replace(order=tuple(dtype.categories.tolist())) if getattr(dtype, "ordered", None) else coded
 
 
 def _are_large(least: Any, most: Any) -> bool:
@@ -296,7 +298,8 @@ def _polars_column(series: Any, label: str) -> Column:
     if dtype.is_numeric():
         in_numpy = not dtype.is_decimal() and "128" not in str(dtype)
         return np.asarray((series if in_numpy else series.cast(float)).to_numpy())
-    return code_list(series.to_list(), label, is_category=str(dtype) not in ("Null", "Object"))
+    coded = code_list(series.to_list(), label, is_category=str(dtype) not in ("Null", "Object"))
+    return coded._replace(order=tuple(dtype.categories.to_list())) if str(dtype).startswith("Enum") else coded
 
 
 def _arrow_table(X: Any) -> Table:
@@ -319,7 +322,9 @@ def _arrow_column(column: Any, label: str) -> Column:
         return code_list(column.to_pylist(), label)
     coded = _one_chunk(coded)
     codes = _arrow_numbers(coded.indices.cast("int64"), "int64", -1)
-    return _coded(codes, coded.dictionary.to_pylist(), label, is_category=True)
+    levels = coded.dictionary.to_pylist()
+    found = _coded(codes, levels, label, is_category=True)
+    return found._replace(order=tuple(levels)) if getattr(column.type, "ordered", False) else found
 
 
 def _one_chunk(column: Any) -> Any:

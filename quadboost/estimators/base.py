@@ -240,7 +240,8 @@ class QuadBoost(Explained, BaseEstimator):
             rows, validation = rows.take(~split), rows.take(split)
         if validation is not None:
             options = replace(options, cache_bytes=max(1, options.cache_bytes // 2))
-        measured = Measured.of(problem, rows, options) if measured is None else measured
+        if measured is None:
+            measured, options = self._measure(problem, rows, options)
         held_out = None
         if validation is not None:
             held_out = Measured.of(problem, validation, options, measured.voters)
@@ -280,6 +281,15 @@ class QuadBoost(Explained, BaseEstimator):
         self._target_scale = problem.target_scale
         self._tell(trained, problem.one_output)
         return trained
+
+    def _measure(self, problem: Problem, rows: Rows, options: Options) -> tuple[Measured, Options]:
+        """Sum the rows, and grow trees if there are to be any; the time that takes is gone for what follows."""
+        start, n_trees = time.monotonic(), options.growth.n_trees
+        if not n_trees:
+            return Measured.of(problem, rows, options), options
+        with steps_of(self.verbose, n_trees, "tree") as tell:
+            measured = Measured.of(problem, rows, options, tell=tell)
+        return measured, replace(options, schedule=options.schedule.share(time.monotonic() - start, 1))
 
     def _info(self, trained: Trained, rows: Rows, validation: Rows | None, start: float) -> dict[str, Any]:
         """What a model keeps of the fit that it came from."""

@@ -65,7 +65,7 @@ SHARED_PARAMETERS = """penalty : {"auto", "l1", "l2", "linf", None}
     warm_start : bool
         Go on from the last fit, which must have been on the same data.
     max_seconds : float, optional
-        Stop the rounds after this time.
+        Stop the rounds after this time; trees are grown in half of it.
     callbacks : list of callables, optional
         Called as callback(round, risk, validation_risk) every `callback_every` rounds; a true answer stops them.
         With several outputs they are called for each.

@@ -45,7 +45,8 @@ def value_text(ensemble: Ensemble, feature: int, value: float) -> str:
         return "missing"
     levels = ensemble.categories.get(feature)
     if levels is None:
-        return number_text(value)
+        order = ensemble.schema.orders.get(feature, ())
+        return order[int(value)] if value in range(len(order)) else number_text(value)
     return level_text(levels[int(value)]) if 0 <= value < len(levels) else "a level never seen"
 
 

@@ -8,8 +8,10 @@ weight is the same as repeating the row.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,15 +19,16 @@ from ..boosting.losses import Loss
 from ..common.checks import at_least
 from ..data.exact import Extent, exact_mean
 from ..data.sampling import Sample, copies_before, half, mixed, n_different, sample
+from ..kernels.growth import grow, in_preorder, leaves_of_grown
 from ..kernels.sums import bin_sums
-from ..kernels.trees import grow, leaves_of_grown
+from ..voters.bins import starts
 from ..voters.columns import Voters
 from ..voters.trees import MOST_LEAVES, Trees
 
 SHRINKAGE = 0.1
 DIRECTIONS = 3  # combinations of outputs that a tree is grown to
 FEW_DIFFERENT = 32  # rows: fewer are divided, each of them, into halves
-LEAST_EXAMPLES = (3, 10)  # of a leaf, at least and at most: a hundredth of all
+LEAST_EXAMPLES = (3, 20)  # of a leaf, at least and at most: a hundredth of all
 MOST_TREES = 100_000  # each has a code of every row
 
 
@@ -77,42 +80,69 @@ class Grown:
 def grow_trees(
     voters: Voters, codes: np.ndarray, y: np.ndarray, weight: np.ndarray | None, loss: Loss, growth: Growth,
     fit_intercept: bool = True, tell: Callable[[], None] = lambda: None, *, repeats: np.ndarray | None = None,
+    max_seconds: float | None = None,
 ) -> Grown:  # fmt: skip
     """Grow trees on rows coded by the features of `voters`, with targets of shape (m, n_outputs).
 
     `repeats` is the part of the weight that says how many examples a row stands for; where it is not whole numbers,
-    each stands for one.
+    each stands for one. After `max_seconds` there are no more trees than have been grown by then, and one.
     """
     mean = np.array([exact_mean(target, weight) for target in y.T])
     own = sample(codes, y, weight, repeats, growth.growth_rows, growth.seed)
-    return grow_on(own, mean, voters, loss, growth, fit_intercept, tell)
+    return grow_on(own, mean, voters, loss, growth, fit_intercept, tell, max_seconds)
 
 
 def grow_on(
     own: Sample, mean: np.ndarray, voters: Voters, loss: Loss, growth: Growth, fit_intercept: bool = True,
-    tell: Callable[[], None] = lambda: None,
+    tell: Callable[[], None] = lambda: None, max_seconds: float | None = None,
 ) -> Grown:  # fmt: skip
     """Grow trees on a sample of rows, given the mean of the targets of all rows."""
+    start = time.monotonic()
     rows, n_outputs = _Rows(voters, *own), own.y.shape[1]
     constant = loss.constant(mean) if fit_intercept else np.zeros(n_outputs)
     scores = np.tile(constant, (len(rows.y), 1))
-    grown, steps, explained = [], [], 0.0
-    pull = loss.pull(scores, rows.y)
-    first = rows.square(pull, rows.copies)
+    grown, explained, pull = _Parts(n_outputs), 0.0, loss.pull(scores, rows.y)
+    first = rows.fall(pull, np.zeros_like(pull), rows.copies)
     for number in range(growth.n_trees):
         in_bag = half(rows.keys, rows.copies, rows.before, number)
-        tree, node = rows.tree(pull, growth, number, in_bag)
-        if tree.n_nodes > 1:
-            step = SHRINKAGE * rows.steps(node, tree, pull, loss.bend(pull, rows.y))
+        part, node = rows.tree(pull, growth, number, in_bag)
+        if len(part.feature) > 1:
+            step = SHRINKAGE * rows.steps(node, len(part.feature), pull, loss.bend(pull, rows.y))
             scores += step[node]
             before, pull = pull, loss.pull(scores, rows.y)
-            others = rows.copies - in_bag
-            explained += rows.square(before, others) - rows.square(pull, others)
-            grown.append(tree)
-            steps.append(step)
+            explained += rows.fall(before, pull, rows.copies - in_bag)
+            grown.add(part, step)
         tell()
+        if max_seconds is not None and time.monotonic() - start > max_seconds:
+            break
     r2 = explained / first if first > 0 else 0.0
-    return Grown(Trees.joined(grown), np.concatenate([np.zeros((0, n_outputs)), *steps]), constant, r2)
+    return Grown(grown.trees(), np.concatenate(grown.step), constant, r2)
+
+
+class _Part(NamedTuple):
+    """A tree as it was grown: what each node asks for, and in which order nodes are those of a tree in preorder."""
+
+    feature: np.ndarray
+    threshold: np.ndarray
+    missing_right: np.ndarray
+    order: np.ndarray
+
+
+class _Parts:
+    """Trees grown so far."""
+
+    def __init__(self, n_outputs: int) -> None:
+        self.parts, self.step = list[_Part](), [np.zeros((0, n_outputs))]
+
+    def add(self, part: _Part, step: np.ndarray) -> None:
+        self.parts.append(part)
+        self.step.append(step[part.order])
+
+    def trees(self) -> Trees:
+        if not self.parts:
+            return Trees.none()
+        feature, threshold, missing_right, _ = map(np.concatenate, zip(*self.parts, strict=True))
+        return Trees(starts([len(own.feature) for own in self.parts]), feature, threshold, missing_right)
 
 
 class _Rows:
@@ -130,44 +160,51 @@ class _Rows:
         total, n_examples = float(self.extent.whole_weights(weight, len(y)).sum()), float(copies.sum())
         least, most = LEAST_EXAMPLES
         self.least_mass = int(min(most, max(least, n_examples / 100)) * total / max(n_examples, 1.0))
+        self.mass = self.extent.whole_weights(weight, len(y))
         self.bin_start = voters.bin_start[: voters.n_features + 1]
+        self.cuts = np.concatenate([*voters.cuts, np.zeros(MOST_LEAVES)])  # for nodes that ask for nothing, too
+        self.first_cut = starts([len(own) for own in voters.cuts])
 
     def weight_of(self, copies: np.ndarray) -> np.ndarray | None:
         """The weight of some of the copies of each row."""
         return None if self.weight is None else self.weight / self.copies * copies
 
-    def square(self, pull: np.ndarray, copies: np.ndarray) -> float:
-        """The mean of the squared pulls of some copies of rows, summed over the outputs."""
-        part, weight = copies > 0, self.weight_of(copies)
-        if not part.any():
+    def fall(self, before: np.ndarray, after: np.ndarray, copies: np.ndarray) -> float:
+        """By how much the squared pulls of some copies of rows fell, summed over the outputs, in the mean."""
+        part, weight = np.flatnonzero(copies), self.weight_of(copies)
+        if not len(part):
             return 0.0
-        return exact_mean((pull[part] ** 2).sum(axis=1), None if weight is None else weight[part])
+        before, after = before[part], after[part]
+        fall = ((before - after) * (before + after)).sum(axis=1)
+        return exact_mean(fall, None if weight is None else weight[part])
 
-    def tree(self, pull: np.ndarray, growth: Growth, number: int, in_bag: np.ndarray) -> tuple[Trees, np.ndarray]:
+    def tree(self, pull: np.ndarray, growth: Growth, number: int, in_bag: np.ndarray) -> tuple[_Part, np.ndarray]:
         """A tree grown to some pull on some copies of the rows, and the node, a leaf, that each row falls into."""
         pull = self._directions(pull, mixed(np.array([growth.seed], dtype=np.uint64), number)[0])
-        weight = self.weight_of(in_bag)
-        largest = np.abs(pull).max(axis=0, initial=0.0)
-        target = np.column_stack([self.extent.fixed_point(own, weight, float(largest.max())) for own in pull.T])
-        mass = self.extent.whole_weights(weight, len(pull))
+        mass, weight = self.mass, self.weight
+        if self.before is not None:  # a row may be in the bag with some of its copies
+            weight = self.weight_of(in_bag)
+            mass = self.extent.whole_weights(weight, len(pull))
+        target = self.extent.fixed_point(pull, _column(weight), float(np.abs(pull).max(initial=0.0)))
         rows = np.flatnonzero(in_bag).astype(np.int32)
         d, most = self.voters.n_features, 2 * growth.max_leaves - 1
-        column, cut = np.empty(most, np.int32), np.zeros(most, np.int32)
-        missing_right, child = np.zeros(most, np.uint8), np.zeros((most, 2), np.int32)
+        column, cut, missing_right = np.full(most, -1, np.int32), np.zeros(most, np.int32), np.zeros(most, np.uint8)
+        child, n_nodes = np.zeros((most, 2), np.int32), 1
         groups = np.ones((1, d), np.uint8) if growth.groups is None else growth.groups
         most_columns = d if growth.max_conditions is None else min(d, growth.max_conditions)
-        n_nodes = 1
-        column[0] = -1
         if len(rows):
             n_nodes = grow(
                 self.codes, self.bin_start, self.voters.is_level, mass, target, rows, groups, most_columns,
                 self.least_mass, growth.max_leaves, column, cut, missing_right, child,
             )  # fmt: skip
-        own = (column[:n_nodes], cut, missing_right, child)
-        node = np.empty(len(self.y), np.int32)
-        leaves_of_grown(self.codes, self.bin_start, self.voters.is_level, *own, node)
-        tree, place = self._in_preorder(*own)
-        return tree, place[node]
+        column, node, order = column[:n_nodes], np.zeros(len(self.y), np.uint32), np.empty(n_nodes, np.int32)
+        leaves_of_grown(self.codes, self.bin_start, self.voters.is_level, column, cut, missing_right, child, node)
+        in_preorder(column, child, order, np.empty(n_nodes + 1, np.int32))
+        column, cut = column[order], cut[order]
+        threshold = np.where(self.voters.is_level[column] == 1, cut - 1.0, self.cuts[self.first_cut[column] + cut])
+        is_inner = column >= 0
+        missing_right = np.where(is_inner, missing_right[order], 0).astype(np.uint8)
+        return _Part(column, np.where(is_inner, threshold, 0.0), missing_right, order), node
 
     def _directions(self, pull: np.ndarray, salt: np.uint64) -> np.ndarray:
         """A few combinations of the pulls of many outputs, with random signs."""
@@ -178,38 +215,20 @@ class _Rows:
         signs = 2.0 * bits.astype(np.float64).reshape(n_outputs, DIRECTIONS) - 1.0
         return np.column_stack([(pull * own).sum(axis=1) for own in signs.T])
 
-    def _in_preorder(
-        self, column: np.ndarray, cut: np.ndarray, missing: np.ndarray, child: np.ndarray
-    ) -> tuple[Trees, np.ndarray]:
-        """The tree, and where each node has gone."""
-        order, waiting = [], [0]
-        while waiting:
-            node = waiting.pop()
-            order.append(node)
-            if column[node] >= 0:
-                waiting += [int(child[node, 1]), int(child[node, 0])]
-        place = np.empty(len(order), np.int32)
-        place[order] = np.arange(len(order))
-        feature, is_leaf = column[order], column[order] < 0
-        threshold = np.zeros(len(order))
-        for i in np.flatnonzero(~is_leaf).tolist():
-            f, own = int(feature[i]), int(cut[order[i]])
-            threshold[i] = own - 1 if self.voters.is_level[f] else self.voters.cuts[f][own]
-        start = np.array([0, len(order)], dtype=np.int64)
-        missing = np.where(is_leaf, 0, missing[order]).astype(np.uint8)
-        return Trees(start, feature.copy(), threshold, missing), place
-
-    def steps(self, node: np.ndarray, tree: Trees, pull: np.ndarray, bend: np.ndarray) -> np.ndarray:
+    def steps(self, node: np.ndarray, n_nodes: int, pull: np.ndarray, bend: np.ndarray) -> np.ndarray:
         """The best step at each leaf, shape (n_nodes, n_outputs); zero at other nodes."""
-        pull, bend = self._per_node(pull, node, tree), self._per_node(bend, node, tree)
+        values, n_outputs = np.column_stack([pull, bend]), pull.shape[1]
+        whole, units = np.empty(values.shape, np.int64), []
+        for own, found in zip(values.T, whole.T, strict=True):
+            largest = float(np.abs(own).max(initial=0.0))
+            found[:] = self.extent.fixed_point(own, self.weight, largest)
+            units.append(self.extent.unit(largest))
+        sums = np.zeros((n_nodes, len(units)), dtype=np.int64)
+        bin_sums(node[:, None], whole, np.array([0, n_nodes]), sums, 1)
+        found = sums * units
+        pull, bend = found[:, :n_outputs], found[:, n_outputs:]
         return np.divide(pull, bend, out=np.zeros_like(pull), where=bend > 0)
 
-    def _per_node(self, values: np.ndarray, node: np.ndarray, tree: Trees) -> np.ndarray:
-        largest = np.abs(values).max(axis=0, initial=0.0).tolist()
-        whole = np.column_stack(
-            [self.extent.fixed_point(own, self.weight, top) for own, top in zip(values.T, largest, strict=True)]
-        )
-        sums = np.zeros((tree.n_nodes, values.shape[1]), dtype=np.int64)
-        codes = node.astype(np.uint16)[:, None]
-        bin_sums(codes, whole, np.array([0, tree.n_nodes]), sums, 1)
-        return sums * [self.extent.unit(top) for top in largest]
+
+def _column(weight: np.ndarray | None) -> np.ndarray | None:
+    return None if weight is None else weight[:, None]

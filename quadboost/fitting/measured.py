@@ -108,18 +108,18 @@ class Measured:
     @classmethod
     def of(
         cls, problem: Problem, rows: Rows, options: Options, voters: Voters | None = None, *,
-        grow_on: Voters | None = None,
+        grow_on: Voters | None = None, tell: Callable[[], None] = lambda: None,
     ) -> Measured:  # fmt: skip
         """Code and sum rows, by given voters or by those that the rows themselves suggest.
 
-        `grow_on` are stumps to grow trees on.
+        `grow_on` are stumps to grow trees on; `tell` is called after each tree.
         """
         n_threads, grown = threads_for(rows.X.size, options.n_threads), None
         if voters is None:
             voters = grow_on or problem.voters(rows, options.thresholds, options.spacing, n_threads)
             codes = rows.code(voters, n_threads)
             if options.growth.n_trees:
-                grown = grow_for(problem, rows, voters, codes, options)
+                grown = grow_for(problem, rows, voters, codes, options, tell)
                 voters = voters.with_trees(grown.trees)
                 codes = voters.code_trees(codes, n_threads)
         else:
@@ -146,8 +146,11 @@ def loss_of(problem: Problem, rows: Rows, options: Options) -> tuple[Loss, np.nd
     return loss, y
 
 
-def grow_for(problem: Problem, rows: Rows, voters: Voters, codes: np.ndarray, options: Options) -> Grown:
-    """Grow trees to the loss of a fit.
+def grow_for(
+    problem: Problem, rows: Rows, voters: Voters, codes: np.ndarray, options: Options,
+    tell: Callable[[], None] = lambda: None,
+) -> Grown:  # fmt: skip
+    """Grow trees to the loss of a fit, in at most half of its time.
 
     Many classes are told apart better by trees that were grown to their log-likelihood, also under the squared loss.
     """
@@ -169,7 +172,10 @@ def grow_for(problem: Problem, rows: Rows, voters: Voters, codes: np.ndarray, op
     growth, meetings = options.growth, problem.meetings
     most = min((own for own in (growth.max_conditions, meetings.most) if own is not None), default=None)
     growth = replace(growth, max_conditions=most, groups=meetings.groups)
-    return grow_trees(voters, codes, y, rows.weight, loss, growth, bool(options.fit_intercept), repeats=rows.repeats)
+    return grow_trees(
+        voters, codes, y, rows.weight, loss, growth, bool(options.fit_intercept), tell,
+        repeats=rows.repeats, max_seconds=options.schedule.share(0.0, 2).max_seconds,
+    )  # fmt: skip
 
 
 class Warm(NamedTuple):

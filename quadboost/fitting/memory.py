@@ -27,6 +27,7 @@ from ..voters.thresholds import FEATURES_TOGETHER, auto_thresholds
 from .calibration import divides
 from .growth import DIRECTIONS
 from .measured import Options
+from .ridge import directions_for
 
 MOST_CLASSES = 20  # numbers of more different values are targets
 SAMPLE = 2_000  # rows from which the distinct values of a column are guessed
@@ -233,7 +234,8 @@ class _Fit:
         """All weights solved for together: a few vectors of weights and of scores; with passes, what each came to."""
         n_voters = float(self.n_cuts.sum()) + self.n_missing + self._n_rules
         n_kept = MOST_KEPT if self.options.loss != "squared" else 0
-        return n_voters * (120 + 8 * self.n_outputs * (14 + n_kept)) + 8 * self.m * self.n_outputs * 9
+        sketch = 8 * 4 * directions_for(self.m)  # the directions, and what becomes of them
+        return n_voters * (120 + sketch + 8 * self.n_outputs * (16 + n_kept)) + 8 * self.m * self.n_outputs * 9
 
     @property
     def has_gap(self) -> bool:

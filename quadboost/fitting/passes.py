@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -79,6 +80,11 @@ class Coded:
     def mean_loss(self, scores: np.ndarray, loss: Loss) -> float:
         values = loss.values(scores, self.y)
         return exact_mean(values, self.weight) if np.isfinite(values).all() else np.inf
+
+    @cached_property
+    def products(self) -> Products:
+        assert isinstance(self.moments.sums, ColumnSums)
+        return Products(self.voters, self.codes, self.weight, self.moments.sums, self.fit_intercept, self.n_threads)
 
     def towards(self, targets: np.ndarray) -> Moments:
         """Moments of the same rows with other targets."""
@@ -152,12 +158,10 @@ class Passes:
 
     def _at_once(self, moments: Moments, targets: np.ndarray) -> Stage:
         """All weights of all outputs, under l2."""
-        rows, sums = self.rows, moments.sums
-        assert isinstance(sums, ColumnSums)
-        products = Products(rows.voters, rows.codes, rows.weight, sums, rows.fit_intercept, rows.n_threads)
-        ridge = np.array([np.full(moments.n_voters, own.divided_by(self.curvature).ridge) for own in self.penalties])
+        rows, start = self.rows, _rows(self.stage.weight)
+        ridge = np.full(moments.n_voters, self.penalties[0].divided_by(self.curvature).ridge)
         risk, most = moments.target_risk(rows.fit_intercept), self.schedule.max_rounds
-        solved = solve_ridge(products, targets, ridge, risk, self.tol, most, start=_rows(self.stage.weight))
+        solved = solve_ridge(rows.products, targets, ridge, risk, self.tol, most, start=start)
         self.n_rounds += len(solved.history)
         return rows.stage(solved.weight, solved.intercept, self.loss, self.penalties)
 

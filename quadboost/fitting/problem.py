@@ -11,7 +11,7 @@ import numpy as np
 from ..boosting.limits import Limits, limited
 from ..boosting.penalties import L1, Penalty
 from ..boosting.result import Boosted
-from ..data.constraints import ANY_MEET, Meetings, meetings_of, signs_of
+from ..data.constraints import ANY_MEET, Meetings, constrained_columns, meetings_of, signs_of
 from ..data.exact import effective_count
 from ..data.examples import (
     Examples,
@@ -225,7 +225,7 @@ class Problem:
             classes=self.classes,
             feature_names=self.schema.feature_names,
             categories=self.schema.categories,
-            info=info,
+            info={**(info or {}), **self.schema.in_info},
             loss=loss,
             link=link,
             slope=slope[0] if self.one_output else slope,
@@ -287,5 +287,6 @@ def _read(given: Examples, reading: Reading) -> tuple[FrameSchema, np.ndarray]:
         categorical_features=reading.categorical_features,
         min_category_count=reading.min_category_count,
         sample_weight=given.all_weights(),
+        ordered=constrained_columns(reading.monotonic_cst),
     )
     return schema, given.part(matrix)

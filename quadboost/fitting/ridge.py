@@ -2,22 +2,30 @@
 
 Rounds move one weight at a time, which is for few voters. Under l2 every rule has a weight, and the objective is a
 quadratic function: its minimum is a system of linear equations away. The Gram matrix is not needed for that, only its
-products with vectors: from weights to scores of the rows, and from these to sums per bin. Sums are exact, so the result
-is the same for any order of rows and any number of threads.
+products with vectors: one pass over the rows, from weights to their scores and from these to sums per bin. Sums are
+exact, so the result is the same for any order of rows and any number of threads.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from .._core import dot
+from ..data.exact import Scales
+from ..data.sampling import at_most, row_keys
 from ..kernels.gram import voter_sums
-from ..kernels.sums import bin_sums, score_codes
+from ..kernels.sums import bin_sums_of_scores
 from ..moments.sums import ColumnSums
 from ..voters.columns import Voters
+from .sketch import Sketch
+
+FEW_BITS = 8.0  # times the largest score: units so large that a score is less than 2**51 of them
+SKETCHES = ((4_000, 64), (100_000, 128))  # from so many rows on, directions
+SKETCH_ROWS = 16  # for each direction, at most
 
 Watch = Callable[[int, np.ndarray, np.ndarray], bool]
 
@@ -46,55 +54,72 @@ class Products:
         self.fit_intercept, self.n_threads = fit_intercept, n_threads
         self.mean = sums.voter_sum / sums.total_weight
         self.centre = self.mean if fit_intercept else np.zeros(len(self.mean))
-        self.eta = sums.voter_square / sums.total_weight - self.centre * self.centre
-        self._columns = np.flatnonzero(np.diff(voters.voter_start))
-        self._starts = voters.bin_start[self._columns]
-        self._first = np.repeat(voters.bin_start[:-1], np.diff(voters.voter_start))
+        self.eta = np.maximum(sums.voter_square / sums.total_weight - self.centre * self.centre, 0.0)
+        extent = sums.scales.extent
+        none, is_count = np.empty(0), extent.are_repeats and weight is not None
+        self._factor = none if weight is None or is_count else weight
+        self._count = weight.astype(np.int64) if weight is not None and is_count else none.astype(np.int64)
 
     def scores(self, weight: np.ndarray) -> np.ndarray:
         """Scores (m, n_outputs) of weights (n_outputs, K), without an intercept."""
-        low, high, whole = self.voters.intervals
-        n_bins = int(self.voters.bin_start[-1]) + 1
-        values = np.empty((n_bins, len(weight)))
-        for output, own in enumerate(weight):
-            inside = np.bincount(low + 1, own, n_bins) - np.bincount(high + 1, own, n_bins)
-            rises = 2.0 * inside - np.bincount(self._first, own, n_bins) + np.bincount(whole + 1, own, n_bins)
-            values[:, output] = np.cumsum(rises)
-        scores = np.zeros((len(self.codes), len(weight)))
-        score_codes(self.codes, self._columns, self._starts, values, scores, self.n_threads)
-        return scores
+        return self.voters.scores_of_bins(self.codes, self.voters.bin_values(weight), n_threads=self.n_threads)
 
-    def edges(self, values: np.ndarray) -> np.ndarray:
-        """mean(h_j value) of every voter, shape (n_outputs, K); of centred voters, where there is an intercept."""
+    def edges(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """mean(h_j value) of every voter, shape (n_outputs, K), and the means of the values.
+
+        Where there is an intercept, of centred voters.
+        """
         sums = self.sums.with_targets(self.codes, values, self.weight, self.n_threads)
-        means = (sums.target_sum / sums.total_weight) if self.fit_intercept else -sums.origin
-        edges = sums.product_sum / sums.total_weight - np.outer(self.mean, means)
-        return np.ascontiguousarray(edges.T)
+        means = sums.target_sum / sums.total_weight
+        edges = sums.product_sum / sums.total_weight - np.outer(
+            self.mean, means if self.fit_intercept else -sums.origin
+        )
+        return np.ascontiguousarray(edges.T), sums.origin + means
 
     def gram_times(self, weight: np.ndarray) -> np.ndarray:
         """The Gram matrix times weights (n_outputs, K): the edges of the scores, at one scale for all outputs."""
-        scores, extent = self.scores(weight), self.sums.scales.extent
-        largest = float(np.abs(scores).max(initial=0.0))
-        whole = extent.fixed_point(scores, None if self.weight is None else self.weight[:, None], largest)
-        bins = np.zeros((int(self.voters.bin_start[-1]), len(weight)), dtype=np.int64)
-        bin_sums(self.codes, whole, self.voters.bin_start, bins, self.n_threads)
-        unit = extent.unit(largest) / self.sums.total_weight
-        edges = np.zeros(weight.shape, dtype=np.int64)
-        for own, out in zip(np.ascontiguousarray(bins.T), edges, strict=True):
-            voter_sums(self.voters.layout, own, out)
-        means = whole.sum(axis=0) * unit if self.fit_intercept else np.zeros(len(weight))
-        return edges * unit - np.outer(means, self.mean)
+        values, starts, n_outputs = self.voters.bin_values(weight), self.voters.bin_start, len(weight)
+        largest = float(np.maximum.reduceat(np.abs(values[:-1]), starts[:-1]).sum(axis=0).max(initial=0.0))
+        unit = self.sums.scales.extent.unit(FEW_BITS * largest)
+        columns, bins = self.voters.columns_with_voters, np.zeros((self.n_threads, starts[-1], n_outputs), np.int64)
+        bin_sums_of_scores(
+            self.codes, columns, starts[columns], values, 1.0 / unit, self._factor, self._count, starts, bins
+        )
+        found = np.empty(weight.shape)
+        for own, out in zip(np.ascontiguousarray(bins.sum(axis=0).T), found, strict=True):
+            total, edges = own[: starts[1]].sum(), np.zeros(len(out), dtype=np.int64)
+            voter_sums(self.voters.layout, own, edges)
+            out[:] = edges - self.centre * float(total)
+        return found * (unit / self.sums.total_weight)
+
+    @cached_property
+    def sketch(self) -> Sketch | None:
+        """Of a sample of the rows; few rows are passed over more quickly than looked through."""
+        extent = self.sums.scales.extent  # a weight is a repetition: both have as many examples
+        n_directions = directions_for(int(extent.total) if extent.are_repeats else len(self.codes))
+        if not n_directions or self.voters.n_voters < 2 * n_directions:
+            return None
+        return Sketch(self._sample(SKETCH_ROWS * n_directions).gram_times, self.voters.n_voters, n_directions)
+
+    def _sample(self, n_rows: int) -> Products:
+        copies = self._count if len(self._count) else np.ones(len(self.codes), dtype=np.int64)
+        told_apart = self._factor[:, None] if len(self._factor) else None  # equal rows of other weight are others
+        kept = at_most(row_keys(self.codes[:, : self.voters.n_features], told_apart), copies, n_rows)
+        rows = np.flatnonzero(kept)
+        weight = self.weight[rows] / copies[rows] * kept[rows] if self.weight is not None else kept[rows].astype(float)
+        codes, nothing = np.ascontiguousarray(self.codes[rows]), np.zeros((len(rows), 1))
+        sums = ColumnSums.of(self.voters, codes, nothing, weight, Scales.agree([(nothing, weight)]))
+        return Products(self.voters, codes, weight, sums, self.fit_intercept, 1)
 
     def solved(
         self, weight: np.ndarray, y: np.ndarray, ridge: np.ndarray, first_risk: np.ndarray, tol: float,
         history: list[np.ndarray],
     ) -> Solved:  # fmt: skip
         """Where weights (n_outputs, K) stand, computed anew: rounding may have piled up on the way to them."""
-        edge = self.edges(y - self.scores(weight))
-        margin, left = self.edges(y), edge - ridge * weight
+        edge, _ = self.edges(y - self.scores(weight))
+        (margin, mean), left = self.edges(y), edge - ridge * weight
         intercept = np.zeros(len(weight))
         if self.fit_intercept:
-            mean = self.sums.origin + self.sums.target_sum / self.sums.total_weight
             intercept = mean - np.array([dot(self.centre, own) for own in weight])
         risk = first_risk - _dots(weight, margin + edge)
         gap = _dots(left, left / ridge)
@@ -110,7 +135,7 @@ def solve_ridge(
 
     Parameters
     ----------
-    ridge : array of shape (n_outputs, K)
+    ridge : array of shape (K,)
         Above zero.
     first_risk : array of shape (n_outputs,)
         Of the best constant, or of zero where there is no intercept.
@@ -119,32 +144,65 @@ def solve_ridge(
     watch : callable, optional
         Called with the number of the iteration, the objectives and the weights; a true answer stops.
     """
-    margin = rows.edges(y)
-    inverse = 1.0 / (np.maximum(rows.eta, 0.0) + ridge)
-    weight = np.zeros_like(margin) if start is None else start.copy()
-    left = margin.copy() if start is None else margin - _products(rows, weight, ridge)
-    way = inverse * left
-    gain, gap = _dots(left, way), _dots(left, left / ridge)
+    margin, _ = rows.edges(y)
+    at = _Steps(rows, ridge, margin, start)
     history: list[np.ndarray] = []
-    while len(history) < max_iterations and len(on := np.flatnonzero(gap > tol * first_risk)):  # outputs to go on with
-        change = _products(rows, way[on], ridge[on])
-        curvature = _dots(way[on], change)
-        step = np.divide(gain[on], curvature, out=np.zeros(len(on)), where=curvature > 0)[:, None]
-        weight[on] += step * way[on]
-        left[on] -= step * change
-        ahead = inverse[on] * left[on]
-        before, gain[on] = gain[on], _dots(left[on], ahead)
-        way[on] = ahead + np.divide(gain[on], before, out=np.zeros(len(on)), where=before > 0)[:, None] * way[on]
-        gap[on] = _dots(left[on], left[on] / ridge[on])
-        history.append(first_risk - _dots(weight, margin + left))
-        if watch(len(history), history[-1], weight):
+    while len(history) < max_iterations and len(on := np.flatnonzero(at.gap() > tol * first_risk)):  # outputs to go on
+        at.go(on)
+        history.append(first_risk - _dots(at.best, margin + at.best_left))
+        if watch(len(history), history[-1], at.best):
             break
-    return rows.solved(weight, y, ridge, first_risk, tol, history)
+    return rows.solved(at.best, y, ridge, first_risk, tol, history)
 
 
-def _products(rows: Products, weight: np.ndarray, ridge: np.ndarray) -> np.ndarray:
-    """The matrix of the equations times weights: Gram matrix and ridge."""
-    return rows.gram_times(weight) + ridge * weight
+def directions_for(n_rows: int) -> int:
+    """How many directions a sketch of so many rows has; 0 if it would not pay."""
+    return max((n for least, n in SKETCHES if n_rows >= least), default=0)
+
+
+class _Steps:
+    """Conjugate gradients, for several outputs.
+
+    What is left of the equations does not fall with every step, and it is what the gap is made of. So `best` is not
+    where the steps are, but the point between it and the steps where least is left.
+    """
+
+    def __init__(self, rows: Products, ridge: np.ndarray, margin: np.ndarray, start: np.ndarray | None) -> None:
+        self.rows, self.ridge = rows, ridge
+        diagonal = rows.eta + ridge
+        self.weight = np.zeros_like(margin) if start is None else start.copy()
+        self.left = margin.copy() if start is None else margin - self._product(self.weight)
+        self.best, self.best_left = self.weight.copy(), self.left.copy()
+        self.precondition = rows.sketch.preconditioner(diagonal) if rows.sketch else (lambda left: left / diagonal)
+        self.way = self.precondition(self.left)
+        self.gain = _dots(self.left, self.way)
+
+    def _product(self, weight: np.ndarray) -> np.ndarray:
+        """The matrix of the equations times weights: Gram matrix and ridge."""
+        return self.rows.gram_times(weight) + self.ridge * weight
+
+    def gap(self) -> np.ndarray:
+        return _dots(self.best_left, self.best_left / self.ridge)
+
+    def go(self, on: np.ndarray) -> None:
+        """One step for some of the outputs."""
+        way = self.way[on]
+        change = self._product(way)
+        step = _ratio(self.gain[on], _dots(way, change))
+        self.weight[on] += step * way
+        self.left[on] -= step * change
+        ahead = self.precondition(self.left[on])
+        before, self.gain[on] = self.gain[on], _dots(self.left[on], ahead)
+        self.way[on] = ahead + _ratio(self.gain[on], before) * way
+        apart = self.best_left[on] - self.left[on]
+        share = _ratio(_dots(self.best_left[on], apart / self.ridge), _dots(apart, apart / self.ridge))
+        self.best[on] += share * (self.weight[on] - self.best[on])
+        self.best_left[on] -= share * apart
+
+
+def _ratio(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """x / y, or 0 where nothing is to be divided; a column."""
+    return np.divide(x, y, out=np.zeros(len(x)), where=y > 0)[:, None]
 
 
 def _dots(x: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -67,7 +67,7 @@ def train_ridge(
     )
     mean = moments.target_mean if options.fit_intercept else np.zeros(y.shape[1])
     watch = _Watch(schedule, validation, mean, rows, every_stage)
-    ridge = np.full((y.shape[1], moments.n_voters), max(strength, LEAST_RIDGE))
+    ridge = np.full(moments.n_voters, max(strength, LEAST_RIDGE))
     begin = None if start is None else np.ascontiguousarray(start.T)
     solved = solve_ridge(rows, y, ridge, first_risk, schedule.tol, schedule.max_rounds, begin, watch)
     reason = watch.reason or ("converged" if solved.converged else "max_rounds")

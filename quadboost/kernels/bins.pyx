@@ -6,11 +6,15 @@ arguments are marked IN / OUT. Kernels trust what they are given (the callers ch
 cimport numpy as cnp
 from cython.parallel cimport prange, threadid
 from libc.math cimport ceil
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memcpy
 
 from quadboost.kernels.types cimport PREFETCH, code_t, real_t
 
 cnp.import_array()
+
+cdef extern from "compiler.h":
+    int bit_length(uint64_t) noexcept nogil
 
 cdef extern from "bins.h":
     enum:
@@ -124,6 +128,58 @@ cdef inline mass_t _column(
     if column.n_alone:
         column.alone_begin, column.alone_end = &alone[0, 0], &alone[1, 0]
     return column
+
+
+cdef inline uint64_t _key(double value) noexcept nogil:
+    """Integers in the order of doubles, and as far apart as there are doubles between."""
+    cdef int64_t bits
+    value = value + 0.0  # minus zero is zero
+    memcpy(&bits, &value, sizeof(bits))
+    return <uint64_t> (bits ^ ((bits >> 63) & INT64_MAX))
+
+
+def bits_between(
+    cnp.ndarray values,              # IN  (n) ascending, float32 or float64, one after the other
+    int64_t[::1] count,              # IN/OUT (65) neighbours by the bits up to the first in which their keys differ
+):
+    """Count neighbours by how far apart they are."""
+    cdef const void* data = cnp.PyArray_DATA(values)
+    cdef Py_ssize_t n = values.shape[0]
+    with nogil:
+        if cnp.PyArray_TYPE(values) == cnp.NPY_FLOAT32:
+            _bits_between(<const float*> data, n, &count[0])
+        else:
+            _bits_between(<const double*> data, n, &count[0])
+
+
+cdef void _bits_between(const real_t* values, Py_ssize_t n, int64_t* count) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(1, n):
+        count[bit_length(_key(values[i]) ^ _key(values[i - 1]))] += 1
+
+
+def runs_apart(
+    cnp.ndarray values,              # IN  as above
+    int n_bits,
+    int64_t[::1] first,              # OUT where each run begins
+):
+    """Divide values into runs of neighbours whose keys differ in the last `n_bits` bits at the most."""
+    cdef const void* data = cnp.PyArray_DATA(values)
+    cdef Py_ssize_t n = values.shape[0]
+    with nogil:
+        if cnp.PyArray_TYPE(values) == cnp.NPY_FLOAT32:
+            _runs_apart(<const float*> data, n, n_bits, &first[0])
+        else:
+            _runs_apart(<const double*> data, n, n_bits, &first[0])
+
+
+cdef void _runs_apart(const real_t* values, Py_ssize_t n, int n_bits, int64_t* first) noexcept nogil:
+    cdef Py_ssize_t i, k = 1
+    first[0] = 0
+    for i in range(1, n):
+        if (_key(values[i]) ^ _key(values[i - 1])) >> n_bits:
+            first[k] = i
+            k += 1
 
 
 cdef inline Py_ssize_t _first_at_least(const int64_t* values, Py_ssize_t n, int64_t wanted) noexcept nogil:

@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "compiler.h"
 
@@ -28,13 +29,26 @@
             }                                                                                                       \
             out[r] = s0, out[r + 1] = s1, out[r + 2] = s2, out[r + 3] = s3;                                         \
         }                                                                                                           \
-        for (; r < last; r++)                                                                                       \
-            for (ptrdiff_t i = 0; i < n; i++) {                                                                     \
-                const double *restrict own = value + (start[i] + codes[r * d + column[i]]) * k;                     \
-                double *restrict sum = out + r * k;                                                                 \
-                for (ptrdiff_t o = 0; o < k; o++)                                                                   \
-                    sum[o] += own[o];                                                                               \
+        for (; r < last; r++) {                                                                                     \
+            ptrdiff_t o = 0;                                                                                        \
+            for (; o + 8 <= k; o += 8) {                                                                            \
+                double sum[8];                                                                                      \
+                for (int l = 0; l < 8; l++)                                                                         \
+                    sum[l] = out[r * k + o + l];                                                                    \
+                for (ptrdiff_t i = 0; i < n; i++) {                                                                 \
+                    const double *restrict own = value + (start[i] + codes[r * d + column[i]]) * k + o;             \
+                    for (int l = 0; l < 8; l++)                                                                     \
+                        sum[l] += own[l];                                                                           \
+                }                                                                                                   \
+                for (int l = 0; l < 8; l++)                                                                         \
+                    out[r * k + o + l] = sum[l];                                                                    \
             }                                                                                                       \
+            for (ptrdiff_t i = 0; o < k && i < n; i++) {                                                            \
+                const double *restrict own = value + (start[i] + codes[r * d + column[i]]) * k;                     \
+                for (ptrdiff_t l = o; l < k; l++)                                                                   \
+                    out[r * k + l] += own[l];                                                                       \
+            }                                                                                                       \
+        }                                                                                                           \
     }                                                                                                               \
     /* Sums per bin of the columns first..last, k numbers for every row and bin. */                                 \
     FOR_WIDE_MACHINES_TOO static void add_to_bins_##SUFFIX(                                                             \
@@ -53,6 +67,28 @@
                 }                                                                                                   \
             }                                                                                                       \
     }
+
+/* Nearest whole number of |x| < 2^51, without a call: the sum has it in its last bits. */
+#define SHIFTER 6755399441055744.0 /* 1.5 * 2^52 */
+ALWAYS_INLINE int64_t nearest(double x)
+{
+    const double shifted = x + SHIFTER, shifter = SHIFTER;
+    int64_t bits, origin;
+    memcpy(&bits, &shifted, sizeof bits);
+    memcpy(&origin, &shifter, sizeof origin);
+    return bits - origin;
+}
+
+/* n scores as whole numbers of units; `factor` and `count`, if any, have a number for each of the rows, k scores each. */
+FOR_EVERY_MACHINE static void in_units(
+    const double *restrict score, ptrdiff_t n, ptrdiff_t k, double per_unit, const double *restrict factor,
+    const int64_t *restrict count, int64_t *restrict whole)
+{
+    for (ptrdiff_t i = 0; i < n * k; i++)
+        whole[i] = nearest(factor ? score[i] * per_unit * factor[i / k] : score[i] * per_unit);
+    for (ptrdiff_t i = 0; count && i < n * k; i++)
+        whole[i] *= count[i / k];
+}
 
 DEFINE_CODED(bytes, uint8_t)
 DEFINE_CODED(shorts, uint16_t)

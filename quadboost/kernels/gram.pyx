@@ -442,18 +442,27 @@ cdef class ColumnMaker(Maker):
             self._add_rows(<const int32_t*> cnp.PyArray_DATA(rows), rows.shape[0], factor, cnp.PyArray_DATA(column))
 
     def tabulate(self, cnp.ndarray rows, const int64_t[::1] bin_end, const int64_t[::1] columns, cnp.ndarray table):
-        """Fill a table, a row per bin of a column: running sums, over the bins of the given columns and down."""
+        """Fill a table, a row per bin of a column: sums in the bins of the given columns, and zero in others."""
         cdef const int32_t* order = <const int32_t*> cnp.PyArray_DATA(rows)
         cdef void* out = cnp.PyArray_DATA(table)
         cdef int n_threads = self._threads_for(rows.shape[0] * columns.shape[0])
         with nogil:
             if self._counts:
                 _tabulate(self._coded, <const int32_t*> NULL, order, bin_end, columns, <int32_t*> out, n_threads)
-                _run_table(self._layout, <int32_t*> out, bin_end.shape[0], self._coded.n_bins, n_threads)
             else:
                 _tabulate(self._coded, <const double*> cnp.PyArray_DATA(self._mass), order, bin_end, columns,
                           <double*> out, n_threads)
-                _run_table(self._layout, <double*> out, bin_end.shape[0], self._coded.n_bins, n_threads)
+
+    def run_along(self, cnp.ndarray table):
+        """Make the sums of a table running sums, over the bins of each column and down."""
+        cdef void* out = cnp.PyArray_DATA(table)
+        cdef Py_ssize_t n_rows = table.shape[0]
+        cdef int n_threads = self._threads_for(table.shape[0] * table.shape[1])
+        with nogil:
+            if self._counts:
+                _run_table(self._layout, <int32_t*> out, n_rows, self._coded.n_bins, n_threads)
+            else:
+                _run_table(self._layout, <double*> out, n_rows, self._coded.n_bins, n_threads)
 
     def copy_transposed(self, cnp.ndarray of_g, Py_ssize_t first_f, Py_ssize_t first_g, cnp.ndarray of_f):
         """Write the joint counts of f and g into the table of f, from that of g; first: where the bins of each begin."""

@@ -4,6 +4,8 @@ Every sum over coded rows is a sum of integers, so that neither the number of th
 a bit of a result. Python allocates, the kernels fill; arguments are marked IN / OUT. Kernels trust what they are given
 (the callers check) and hold no policy.
 """
+import numpy as np
+
 cimport numpy as cnp
 from cython.parallel cimport prange
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
@@ -31,6 +33,11 @@ cdef extern from "coded.h":
     void add_to_bins_words(
         const uint32_t*, Py_ssize_t, Py_ssize_t, const int64_t*, Py_ssize_t, const int64_t*, int64_t*,
         Py_ssize_t, Py_ssize_t) noexcept nogil
+    void in_units(
+        const double*, Py_ssize_t, Py_ssize_t, double, const double*, const int64_t*, int64_t*) noexcept nogil
+
+cdef enum:
+    ROWS_AT_A_TIME = 1024  # scored, then added to the bins, while their codes are at hand
 
 
 def bin_sums(
@@ -78,6 +85,65 @@ def score_codes(
             add_values_shorts(<const uint16_t*> data, d, &column[0], &start[0], n, values, k, &out[0, 0], first, last)
         else:
             add_values_words(<const uint32_t*> data, d, &column[0], &start[0], n, values, k, &out[0, 0], first, last)
+
+
+cdef void _sum_scores(
+    const code_t* codes, Py_ssize_t d, const int64_t* column, const int64_t* start, Py_ssize_t n, const double* value,
+    Py_ssize_t k, double per_unit, const double* factor, const int64_t* count, const int64_t* bin_start, double* score,
+    int64_t* whole, int64_t* out, Py_ssize_t first, Py_ssize_t last,
+) noexcept nogil:
+    cdef Py_ssize_t r = first, rows
+    while r < last:
+        rows = min(ROWS_AT_A_TIME, last - r)
+        memset(score, 0, rows * k * sizeof(double))
+        if code_t is uint8_t:
+            add_values_bytes(codes + r * d, d, column, start, n, value, k, score, 0, rows)
+        elif code_t is uint16_t:
+            add_values_shorts(codes + r * d, d, column, start, n, value, k, score, 0, rows)
+        else:
+            add_values_words(codes + r * d, d, column, start, n, value, k, score, 0, rows)
+        in_units(score, rows, k, per_unit, factor + r if factor else NULL, count + r if count else NULL, whole)
+        if code_t is uint8_t:
+            add_to_bins_bytes(codes + r * d, rows, d, whole, k, bin_start, out, 0, d)
+        elif code_t is uint16_t:
+            add_to_bins_shorts(codes + r * d, rows, d, whole, k, bin_start, out, 0, d)
+        else:
+            add_to_bins_words(codes + r * d, rows, d, whole, k, bin_start, out, 0, d)
+        r += rows
+
+
+def bin_sums_of_scores(
+    cnp.ndarray codes,               # IN  (m, d), by rows, of one, two or four bytes
+    const int64_t[::1] column,       # IN  (n) the columns that scores are made of
+    const int64_t[::1] start,        # IN  (n) where their values begin
+    const double[:, ::1] value,      # IN  (values, k) what each bin of each is worth
+    double per_unit,                 # scores are rounded to whole numbers of units, below 2**51
+    const double[::1] factor,        # IN  (m) times the score before that; empty: 1
+    const int64_t[::1] count,        # IN  (m) times the whole number; empty: 1
+    const int64_t[::1] bin_start,    # IN  (d + 1)
+    int64_t[:, :, ::1] out,          # OUT (n_threads, bins of all columns, k) sums in each bin; zeroed by the caller
+):
+    """`score_codes` and `bin_sums` of these scores, in one pass over the rows."""
+    cdef const void* data = cnp.PyArray_DATA(codes)
+    cdef Py_ssize_t t, m = codes.shape[0], d = codes.shape[1], n = column.shape[0], k = value.shape[1], first, last
+    cdef int size = cnp.PyArray_ITEMSIZE(codes), n_threads = <int> out.shape[0]
+    cdef const double* factors = &factor[0] if factor.shape[0] else NULL
+    cdef const int64_t* counts = &count[0] if count.shape[0] else NULL
+    cdef double[:, ::1] score = np.empty((n_threads, ROWS_AT_A_TIME * k))
+    cdef int64_t[:, ::1] whole = np.empty((n_threads, ROWS_AT_A_TIME * k), dtype=np.int64)
+    if m == 0 or n == 0:
+        return
+    for t in prange(n_threads, nogil=True, schedule="static", num_threads=n_threads):
+        first, last = t * m // n_threads, (t + 1) * m // n_threads
+        if size == 1:
+            _sum_scores(<const uint8_t*> data, d, &column[0], &start[0], n, &value[0, 0], k, per_unit, factors, counts,
+                        &bin_start[0], &score[t, 0], &whole[t, 0], &out[t, 0, 0], first, last)
+        elif size == 2:
+            _sum_scores(<const uint16_t*> data, d, &column[0], &start[0], n, &value[0, 0], k, per_unit, factors, counts,
+                        &bin_start[0], &score[t, 0], &whole[t, 0], &out[t, 0, 0], first, last)
+        else:
+            _sum_scores(<const uint32_t*> data, d, &column[0], &start[0], n, &value[0, 0], k, per_unit, factors, counts,
+                        &bin_start[0], &score[t, 0], &whole[t, 0], &out[t, 0, 0], first, last)
 
 
 def sort_rows(

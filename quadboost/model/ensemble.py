@@ -16,7 +16,7 @@ import numpy as np
 
 from ..common.read_only import ReadOnly
 from ..common.threads import resolve_threads
-from ..data.schema import TEXT, FrameSchema, kind_of, to_matrix
+from ..data.schema import TEXT, FrameSchema, is_order, kind_of, to_matrix
 from ..kernels.bins import StepFunctions
 from ..voters.binned import Binned
 from ..voters.bins import bin_index, starts
@@ -170,6 +170,7 @@ class Ensemble(Explained):
             n_features=int(n_features),
             feature_names=None if feature_names is None else tuple(feature_names),
             categories=ReadOnly({f: [list(own) for own in levels] for f, levels in (categories or {}).items()}),
+            orders=ReadOnly(_orders(self.info, int(n_features), categories or {})),
         )
         self._lock()
 
@@ -471,6 +472,16 @@ class Ensemble(Explained):
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         self._lock()
+
+
+def _orders(info: Mapping[str, Any], n_features: int, categories: Mapping[int, Any]) -> dict[int, list[str]]:
+    """The ordered categories that a fit left in `info`; what cannot be one is none."""
+    known: Any = info.get("orders")
+    found = {}
+    for key, levels in known.items() if isinstance(known, dict) else ():
+        if str(key).isdecimal() and len(str(key)) < 10 and isinstance(levels, list) and is_order(levels):
+            found[int(key)] = list(levels)
+    return {feature: own for feature, own in found.items() if feature < n_features and feature not in categories}
 
 
 def load(path: str | os.PathLike[str], expected_sha256: str | None = None) -> Ensemble:

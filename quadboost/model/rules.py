@@ -5,6 +5,7 @@ A rule with the weight w adds +w to the score where all its conditions hold, and
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -50,9 +51,9 @@ class Condition:
         """Whether any value can satisfy it; else only a missing one does, or none."""
         return self.level is not None or bool(self.not_levels) or self.low < self.high
 
-    def in_words(self, levels: list[list[Any]] | None) -> Condition:
-        """Itself, with its words; `levels` are those of the feature."""
-        object.__setattr__(self, "words", _words(self, levels))  # before anyone else has it
+    def in_words(self, levels: list[list[Any]] | None, order: Sequence[str] = ()) -> Condition:
+        """Itself, with its words; `levels` are those of the feature, `order` those whose places are its values."""
+        object.__setattr__(self, "words", _words(self, levels, order))  # before anyone else has it
         return self
 
     def holds(self, values: np.ndarray) -> np.ndarray:
@@ -197,10 +198,10 @@ def _conditions(model: Ensemble, path: list[tuple[int, bool]]) -> tuple[Conditio
         missing[feature] = missing.get(feature, True) and bool(trees.missing_right[node]) == goes_right
     conditions = []
     for feature, steps in by_feature.items():
-        levels = model.categories.get(feature)
+        levels, order = model.categories.get(feature), model.schema.orders.get(feature, ())
         merged = _merged_thresholds(steps) if levels is None else _merged_levels(steps)
         name = f"feature {feature}" if model.feature_names is None else model.feature_names[feature]
-        conditions.append(Condition(feature, name, missing=missing[feature], **merged).in_words(levels))
+        conditions.append(Condition(feature, name, missing=missing[feature], **merged).in_words(levels, order))
     return tuple(conditions)
 
 
@@ -220,7 +221,7 @@ def _merged_levels(steps: list[tuple[float, bool]]) -> dict[str, Any]:
     return {"level": asked.pop()}
 
 
-def _words(condition: Condition, levels: list[list[Any]] | None) -> str:
+def _words(condition: Condition, levels: list[list[Any]] | None, order: Sequence[str]) -> str:
     name = condition.name
     if not condition.has_value:
         return f"{name} is missing" if condition.missing else f"{name} is impossible"
@@ -229,9 +230,14 @@ def _words(condition: Condition, levels: list[list[Any]] | None) -> str:
         names = ", ".join(" or ".join(str(value) for value in levels[level]) for level in asked)
         words = f"{name} is {names}" if condition.level is not None else f"{name} is not {names}"
     elif condition.low > -np.inf and condition.high < np.inf:
-        words = f"{condition.low:.6g} < {name} <= {condition.high:.6g}"
+        words = f"{_bound(condition.low, order)} < {name} <= {_bound(condition.high, order)}"
     elif condition.low > -np.inf:
-        words = f"{name} > {condition.low:.6g}"
+        words = f"{name} > {_bound(condition.low, order)}"
     else:
-        words = f"{name} <= {condition.high:.6g}"
+        words = f"{name} <= {_bound(condition.high, order)}"
     return f"({words} or missing)" if condition.missing else words
+
+
+def _bound(threshold: float, order: Sequence[str]) -> str:
+    """A threshold; between places of an order, the level below it."""
+    return order[int(threshold)] if 0 <= threshold < len(order) else f"{threshold:.6g}"

@@ -190,6 +190,17 @@ class ColumnGram:
     def clone(self, dtype: np.dtype | None = None) -> ColumnGram:
         return ColumnGram(*self._arguments(dtype or self.dtype))
 
+    def joined(self, others: Sequence[ColumnGram], dtype: np.dtype) -> ColumnGram:
+        """The rows of all together; the voters are the same."""
+        if not others:
+            return self.clone(dtype)
+        parts, weight = [self, *others], None
+        if any(part.weight is not None for part in parts):
+            weight = np.concatenate([np.ones(part.n_rows) if part.weight is None else part.weight for part in parts])
+        voter_sum = np.vstack([part.voter_sum for part in parts]).sum(axis=0, dtype=np.float64)
+        codes = np.concatenate([part.codes for part in parts])
+        return ColumnGram(self.voters, codes, weight, voter_sum, self.row_bytes, self.n_threads, dtype)
+
     def _arguments(self, dtype: np.dtype) -> tuple[Any, ...]:
         return self.voters, self.codes, self.weight, self.voter_sum, self.row_bytes, self.n_threads, dtype
 
@@ -220,6 +231,7 @@ class ColumnGram:
         known = {g: of_g for g, of_g in self._kept.items() if of_g is not None}
         new = np.array([g for g in range(self.voters.n_columns) if g not in known])
         self.maker.tabulate(order, bin_end, new, table)
+        self.maker.run_along(table)
         for g, of_g in known.items():
             self.maker.copy_transposed(of_g, start[number], start[g], table)
         return table
@@ -270,8 +282,8 @@ class SummedGram:
 
     @cached_property
     def _columns(self) -> list[tuple[int, Columns]]:
-        each = self.cache_bytes // len(self.terms)
-        return [(sign, Columns(source.clone(self.dtype), each)) for sign, source in self.terms]
+        terms = _joined(self.terms, self.dtype)
+        return [(sign, Columns(source, self.cache_bytes // len(terms))) for sign, source in terms]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return SummedGram, (self.terms, self.cache_bytes)
@@ -286,6 +298,20 @@ class SummedGram:
         out[:] = 0
         for sign, columns in self._columns:
             out += sign * columns.column(voter)
+
+
+def _joined(terms: Sequence[tuple[int, GramSource]], dtype: np.dtype) -> list[tuple[int, GramSource]]:
+    """Fresh copies of the terms; coded rows are put together, so that a thousand parts cost no more than one."""
+    found: list[tuple[int, GramSource]] = [
+        (sign, source.clone(dtype)) for sign, source in terms if not isinstance(source, ColumnGram)
+    ]
+    for sign in (1, -1):
+        parts = [source for own, source in terms if own == sign and isinstance(source, ColumnGram)]
+        if sum(part.n_rows for part in parts) >= COUNTS_LIMIT or len({part.codes.dtype for part in parts}) > 1:
+            found += [(sign, part.clone(dtype)) for part in parts]
+        elif parts:
+            found.append((sign, parts[0].joined(parts[1:], dtype)))
+    return found
 
 
 class RestGram:

@@ -1,7 +1,6 @@
 """Gram columns from joint sums of bins alone: where rows are in parts, elsewhere, or not there any more.
 
-The joint sums of two columns say all that Gram columns need to know of the rows. They are running sums in both
-directions, as the kernel wants them; those of parts add up.
+The joint sums of two columns say all that Gram columns need to know of the rows, and those of parts add up.
 """
 
 from __future__ import annotations
@@ -62,13 +61,14 @@ class JointSums:
         unused = np.zeros(self.voters.n_voters, dtype)
         limit = threads.STEPS_FOR_THREADS
         maker = ColumnMaker(codes, mass, self.voters.layout, unused, self.n_threads, limit)
-        found = []
+        found, n_bins = [], self.voters.n_cuts + 2
+        room = np.empty((max(int(n_bins[f]) for f in self.asked), self.voters.bin_start[-1]), dtype)
         for number, f in enumerate(self.asked):
-            order, start = sorted_rows(codes, f, int(self.voters.n_cuts[f]) + 2, self.n_threads)
+            order, start = sorted_rows(codes, f, int(n_bins[f]), self.n_threads)
             others = others_of(self.voters, number, self.asked, self.known)
-            table = np.zeros((len(start) - 1, self.voters.bin_start[-1]), dtype)
+            table = room[: n_bins[f]]
             maker.tabulate(order, start[1:], others, table)
-            found.append(np.ascontiguousarray(table[:, bins_of(self.voters, others)]))
+            found.append(table[:, bins_of(self.voters, others)])
         return found
 
 
@@ -115,8 +115,9 @@ class TableGram:
             return
         asked, known = self._asked(number), dict(self._kept)
         for i, (f, block) in enumerate(zip(asked, self.joint(asked, list(known)), strict=True)):
-            table = np.empty((int(self.voters.n_cuts[f]) + 2, self.voters.bin_start[-1]), self.dtype)
+            table = np.zeros((int(self.voters.n_cuts[f]) + 2, self.voters.bin_start[-1]), self.dtype)
             table[:, bins_of(self.voters, others_of(self.voters, i, asked, list(known)))] = block
+            self.maker.run_along(table)
             for g, of_g in known.items():
                 self._transpose(f, g, of_g, table)
             for g in asked[:i]:

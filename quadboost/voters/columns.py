@@ -244,18 +244,43 @@ class Voters:
         return columns, values
 
     def changes(self, codes: np.ndarray, voter: np.ndarray, delta: np.ndarray) -> np.ndarray:
-        """By how much scores of coded rows change, but for rounding, when the weights of some voters do.
+        """By how much scores of coded rows change, but for rounding, when the weights of some voters do."""
+        columns = np.unique(self.locate(voter)[0])
+        return self.scores_of_bins(codes, self.bin_values(delta[None], voter), columns)[:, 0]
 
-        As `scores` of the changes, quicker: the steps of all columns are one running sum.
+    def bin_values(self, weight: np.ndarray, voter: np.ndarray | None = None) -> np.ndarray:
+        """What weighted voters add up to in every bin of all columns, shape (bins + 1, n_outputs): one too many.
+
+        As `values`, but for rounding, and quicker: the steps of all columns are one running sum. `weight` is of shape
+        (n_outputs, K), or has the weights of some voters only.
         """
-        low, high, whole = (bins[voter] for bins in self.intervals)
-        column = self.locate(voter)[0]
-        steps = np.zeros((self.bin_start[-1] + 1, 1))
-        for bins, step in ((low + 1, 2.0), (high + 1, -2.0), (self.bin_start[column], -1.0), (whole + 1, 1.0)):
-            np.add.at(steps[:, 0], bins, step * delta)
-        changes, columns = np.zeros((len(codes), 1)), np.unique(column)
-        score_codes(codes, columns, self.bin_start[columns], np.cumsum(steps, axis=0), changes, 1)
-        return changes[:, 0]
+        own = slice(None) if voter is None else voter
+        low, high, whole = (bins[own] + 1 for bins in self.intervals)
+        first, n_bins = self._first_bin[own], int(self.bin_start[-1]) + 1
+        values = np.empty((n_bins, len(weight)))
+        for output, each in enumerate(weight):
+            inside = np.bincount(low, each, n_bins) - np.bincount(high, each, n_bins)
+            rises = 2.0 * inside - np.bincount(first, each, n_bins) + np.bincount(whole, each, n_bins)
+            np.cumsum(rises, out=values[:, output])
+        return values
+
+    def scores_of_bins(
+        self, codes: np.ndarray, values: np.ndarray, columns: np.ndarray | None = None, n_threads: int = 1
+    ) -> np.ndarray:
+        """Scores (m, n_outputs) of coded rows, given what every bin is worth, by all columns or some."""
+        columns = self.columns_with_voters if columns is None else columns
+        scores = np.zeros((len(codes), values.shape[1]))
+        score_codes(codes, columns, self.bin_start[columns], values, scores, n_threads)
+        return scores
+
+    @cached_property
+    def columns_with_voters(self) -> np.ndarray:
+        return np.flatnonzero(np.diff(self.voter_start))
+
+    @cached_property
+    def _first_bin(self) -> np.ndarray:
+        """Where the bins of the column of each voter begin."""
+        return np.repeat(self.bin_start[:-1], np.diff(self.voter_start))
 
     def _own(self, column: int) -> Intervals:
         voters = slice(self.voter_start[column], self.voter_start[column + 1])

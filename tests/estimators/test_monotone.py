@@ -8,6 +8,7 @@ import pytest
 
 import quadboost
 from quadboost import (
+    Ensemble,
     QuadBoostClassifier,
     QuadBoostClassifierCV,
     QuadBoostRegressor,
@@ -191,15 +192,78 @@ def test_columns_of_a_frame_go_by_their_names():
     assert model.ensemble_.info["parameters"]["monotonic_cst"] == "{'a': 1, 'b': -1}"
 
 
-def test_ordered_categories_are_to_be_given_as_numbers():
-    X, y = table()
-    frame = pd.DataFrame({"x": X[:, 1], "grade": pd.Categorical(np.where(X[:, 0] > 0, "good", "bad"), ordered=True)})
-    with pytest.raises(
-        ValueError, match="column 'grade' is a category; if its levels have an order, give them as numb"
-    ):
-        QuadBoostRegressor(monotonic_cst={"grade": 1}).fit(frame, y)
-    frame["grade"] = frame["grade"].cat.codes
-    QuadBoostRegressor(monotonic_cst={"grade": 1}).fit(frame, y)
+GRADES = ["none", "low", "mid", "high", "top"]
+
+
+def graded() -> tuple[pd.DataFrame, np.ndarray]:
+    """Targets that fall from low to mid, some grades missing, and one that no row has."""
+    rng = np.random.default_rng(0)
+    grade, x = rng.choice([0, 1, 2, 4], 600), rng.normal(size=600)
+    y = np.array([0.0, 1.0, 0.7, 2.0, 3.0])[grade] + x + 0.3 * rng.normal(size=600)
+    codes = np.where(rng.random(600) < 0.05, -1, grade)
+    return pd.DataFrame({"x": x, "grade": pd.Categorical.from_codes(codes, GRADES, ordered=True)}), y
+
+
+@pytest.mark.parametrize("options", [{}, {"n_trees": 6, "max_leaves": 6}], ids=["stumps", "rules"])
+def test_ordered_categories_are_numbers_in_the_order_of_their_levels(options, tmp_path):
+    frame, y = graded()
+    model = QuadBoostRegressor(monotonic_cst={"grade": 1}, **options).fit(frame, y)
+    by_codes = frame.assign(grade=frame["grade"].cat.codes.where(frame["grade"].notna()))
+    other = QuadBoostRegressor(monotonic_cst={"grade": 1}, **options).fit(by_codes, y)
+    np.testing.assert_array_equal(model.predict(frame), other.predict(by_codes))
+
+    rows = pd.DataFrame({"x": 0.3, "grade": pd.Categorical(GRADES, GRADES, ordered=True)})
+    found = model.predict(rows)
+    assert (np.diff(found) >= 0).all()
+    assert found[0] < found[-1]
+    model.save(tmp_path / "model.h5")
+    loaded = quadboost.load(tmp_path / "model.h5")
+    np.testing.assert_array_equal(loaded.predict(rows), found)
+    np.testing.assert_array_equal(loaded.predict(rows.assign(grade=GRADES)), found)  # text has the order of training
+    np.testing.assert_array_equal(loaded.predict(rows.assign(grade=range(5))), found)  # and so has a place
+    assert any("grade = none" in reason for reason in loaded.explain(rows[:1]).reasons(99)[0])
+    for rule in loaded.rules():
+        assert not any("grade > 1.5" in own.words or "grade <= 1.5" in own.words for own in rule.conditions)
+
+
+def test_libraries_agree_on_ordered_categories():
+    polars, pyarrow = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
+    frame, y = graded()
+    values = [None if value != value else value for value in frame["grade"].astype(object)]
+    in_polars = polars.DataFrame(
+        {"x": frame["x"].to_numpy(), "grade": polars.Series(values, dtype=polars.Enum(GRADES))}
+    )
+    known = QuadBoostRegressor(monotonic_cst={"grade": 1}).fit(frame, y).predict(frame)
+    for table in (in_polars, pyarrow.Table.from_pandas(frame)):
+        found = QuadBoostRegressor(monotonic_cst=[0, 1]).fit(table, y).predict(table)
+        np.testing.assert_array_equal(found, known)
+    search = QuadBoostRegressorCV(monotonic_cst={"grade": 1}, cv=3).fit(frame, y)
+    assert search.ensemble_.schema.orders == {1: GRADES}
+    path = regularization_path(frame, y, monotonic_cst={"grade": 1}, strengths=3)
+    assert path.ensemble(2).schema.orders == {1: GRADES}
+
+
+def test_categories_without_an_order_or_with_another_are_refused():
+    frame, y = graded()
+    model = QuadBoostRegressor(monotonic_cst={"grade": 1}).fit(frame, y)
+    with pytest.raises(ValueError, match="Column 'grade' holds 'best', which has no place in the order 'none', 'low'"):
+        model.predict(frame.assign(grade="best"))
+    turned = frame.assign(grade=frame["grade"].cat.reorder_categories(GRADES[::-1]))
+    with pytest.raises(ValueError, match=r"has the order 'top', .* but in training it was 'none', "):
+        model.predict(turned)
+    text = frame.assign(grade=frame["grade"].astype(object))
+    with pytest.raises(ValueError, match="column 'grade' is a category; if its levels are text with an order, let its"):
+        QuadBoostRegressor(monotonic_cst={"grade": 1}).fit(text, y)
+    free = QuadBoostRegressor(monotonic_cst={"x": 1, "grade": 0}).fit(frame, y)
+    assert (list(free.ensemble_.categories), free.ensemble_.schema.orders) == ([1], {})  # a voter a level, as ever
+
+
+@pytest.mark.parametrize(
+    "orders", [[], {"1": "ab"}, {"1": ["a", "a"]}, {"1": [1]}, {"9": ["a"]}, {"x": ["a"]}, {"1": []}]
+)
+def test_orders_in_a_file_that_cannot_be_are_none(orders):
+    model = Ensemble([0], [0.5], [1.0], 0.0, n_features=2, info={"orders": orders})
+    assert model.schema.orders == {}
 
 
 def test_a_warm_start_goes_on_within_the_same_constraints():

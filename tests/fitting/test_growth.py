@@ -286,6 +286,11 @@ def test_progress_is_told_for_every_tree():
     assert len(told) == 6
 
 
+def test_there_are_no_more_trees_when_the_time_is_over():
+    assert grown(max_seconds=0.0).trees.n_trees == 1
+    assert_same(grown(max_seconds=3600.0), grown())
+
+
 def test_more_trees_than_could_be_kept_are_refused():
     with pytest.raises(ValueError, match=r"n_trees=10+ is more than can be kept; give at most 100000"):
         Growth(n_trees=10**400)

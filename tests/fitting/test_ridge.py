@@ -8,6 +8,7 @@ from mixed_table import N_LEVELS, mixed_table
 from some_trees import way_of
 
 from quadboost.boosting.losses import make_loss
+from quadboost.fitting import ridge
 from quadboost.fitting.growth import Growth, grow_trees
 from quadboost.fitting.ridge import Products, solve_ridge
 from quadboost.moments.moments import column_moments
@@ -25,6 +26,7 @@ WEIGHTS = {"plain": None, "whole": RNG.integers(1, 4, size=M).astype(float), "re
 RIDGE = 0.01
 
 each_weight = pytest.mark.parametrize("weight", WEIGHTS.values(), ids=WEIGHTS)
+with_sketch = pytest.mark.parametrize("with_sketch", [False, True])
 with_or_without = pytest.mark.parametrize("fit_intercept", [True, False])
 
 
@@ -43,31 +45,39 @@ def _voter(number):
     return lambda codes: votes[codes[:, column]]
 
 
-def solved(weight=None, fit_intercept=True, *, codes=CODES, y=Y, ridge=RIDGE, tol=1e-13, n_threads=1, **given):
+def solved(weight=None, fit_intercept=True, *, codes=CODES, y=Y, strength=RIDGE, tol=1e-13, n_threads=1, **given):
     moments = column_moments(VOTERS, codes, y, weight)
     rows = Products(VOTERS, codes, weight, moments.sums, fit_intercept, n_threads)
-    strength = np.full((y.shape[1], VOTERS.n_voters), ridge)
+    strength = np.full(VOTERS.n_voters, strength)
     first = moments.target_risk(fit_intercept)
     return solve_ridge(rows, y, strength, first, tol, given.pop("max_iterations", 2_000), **given)
 
 
-def objective(H, weight, found, output, ridge=RIDGE):
+@pytest.fixture(autouse=True)
+def sketches(request, monkeypatch):
+    """Of small tables too, where a test asks for that: their rows in a sample, and in full."""
+    if "with_sketch" in request.fixturenames and request.getfixturevalue("with_sketch"):
+        monkeypatch.setattr(ridge, "SKETCHES", ((M + 1 if "repetition" in request.node.name else 1, 8),))
+
+
+def objective(H, weight, found, output):
     off = Y[:, output] - H @ found.weight[:, output] - found.intercept[output]
-    return np.average(off**2, weights=weight), ridge * (found.weight[:, output] ** 2).sum()
+    return np.average(off**2, weights=weight), RIDGE * (found.weight[:, output] ** 2).sum()
 
 
-def exact(H, weight, fit_intercept, output, ridge=RIDGE):
+def exact(H, weight, fit_intercept, output):
     """The least objective, by the normal equations."""
     share = np.full(M, 1.0 / M) if weight is None else weight / weight.sum()
     centre, mean = (share @ H, share @ Y[:, output]) if fit_intercept else (0.0, 0.0)
     Z, y = H - centre, Y[:, output] - mean
-    a = np.linalg.solve(Z.T @ (share[:, None] * Z) + ridge * np.eye(H.shape[1]), Z.T @ (share * y))
-    return share @ (y - Z @ a) ** 2 + ridge * a @ a
+    a = np.linalg.solve(Z.T @ (share[:, None] * Z) + RIDGE * np.eye(H.shape[1]), Z.T @ (share * y))
+    return share @ (y - Z @ a) ** 2 + RIDGE * a @ a
 
 
 @each_weight
 @with_or_without
-def test_it_is_the_exact_solution(weight, fit_intercept):
+@with_sketch
+def test_it_is_the_exact_solution(weight, fit_intercept, with_sketch):
     H, found = explicit(), solved(weight, fit_intercept)
     assert found.converged
     for output in range(2):
@@ -124,15 +134,16 @@ def test_from_anywhere_it_is_the_same_solution():
 
 
 def test_voters_may_differ_in_strength():
-    ridge = RNG.random(VOTERS.n_voters) + 0.01
+    strength = RNG.random(VOTERS.n_voters) + 0.01
     H = explicit()
     Z, y = H - H.mean(axis=0), Y - Y.mean(axis=0)
-    known = np.linalg.solve(Z.T @ Z / M + np.diag(ridge), Z.T @ y / M)
-    np.testing.assert_allclose(solved(ridge=ridge).weight, known, atol=1e-6)
+    known = np.linalg.solve(Z.T @ Z / M + np.diag(strength), Z.T @ y / M)
+    np.testing.assert_allclose(solved(strength=strength).weight, known, atol=1e-6)
 
 
 @each_weight
-def test_neither_threads_nor_the_order_of_rows_change_a_bit(weight):
+@with_sketch
+def test_neither_threads_nor_the_order_of_rows_change_a_bit(weight, with_sketch):
     known, order = solved(weight, tol=1e-6), np.random.default_rng(2).permutation(M)
     codes, y = np.ascontiguousarray(CODES[order]), Y[order]
     for found in (
@@ -143,7 +154,8 @@ def test_neither_threads_nor_the_order_of_rows_change_a_bit(weight):
             np.testing.assert_array_equal(getattr(found, name), getattr(known, name), err_msg=name)
 
 
-def test_a_whole_weight_is_a_repetition_bit_for_bit():
+@with_sketch
+def test_a_whole_weight_is_a_repetition_bit_for_bit(with_sketch):
     weight = WEIGHTS["whole"]
     repeats = weight.astype(int)
     repeated = solved(codes=CODES.repeat(repeats, axis=0), y=Y.repeat(repeats, axis=0), tol=1e-6)

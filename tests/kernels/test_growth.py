@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeRegressor
 
-from quadboost.kernels.trees import grow, leaves_of_grown
+from quadboost.kernels.growth import grow, leaves_of_grown
 
 
 class Rows(NamedTuple):
@@ -42,8 +42,8 @@ class Rows(NamedTuple):
             self.codes, bin_start, self.is_level, self.mass, self.target, order, group, most_columns, least_mass,
             max_leaves, column, cut, side, child,
         )  # fmt: skip
-        leaf = np.full(len(self.codes), -1, np.int32)
-        leaves_of_grown(self.codes, bin_start, self.is_level, column, cut, side, child, leaf)
+        leaf = np.full(len(self.codes), 999, np.uint32)
+        leaves_of_grown(self.codes, bin_start, self.is_level, column[:n_nodes], cut, side, child, leaf)
         splits = {
             node: (int(column[node]), int(cut[node]), int(side[node]), *child[node].tolist())
             for node in range(n_nodes)
