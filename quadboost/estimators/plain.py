@@ -16,6 +16,7 @@ from ..fitting.problem import Problem
 from ..moments.moments import DEFAULT_CACHE_BYTES
 from ..parts.fit import closed
 from ..parts.rows import as_source
+from ..parts.sums import KeptSums
 from .base import QuadBoost
 from .docstrings import SHARED_ATTRIBUTES, SHARED_PARAMETERS, TREE_PARAMETERS
 
@@ -93,6 +94,8 @@ class QuadBoostClassifier(ClassifierMixin, QuadBoost):
     def _problem(
         self, X: Any, y: Any, sample_weight: Any, options: Options, needs_rows: bool = False
     ) -> tuple[Problem, Measured | None]:
+        if isinstance(X, KeptSums):
+            return self._of_sums(X, options)
         source = as_source(X, y, sample_weight, self.verbose)
         if source is not None:
             return self._of_parts(source, options, needs_rows, class_weight=self.class_weight)
@@ -201,6 +204,8 @@ class QuadBoostRegressor(RegressorMixin, QuadBoost):
     def _problem(
         self, X: Any, y: Any, sample_weight: Any, options: Options, needs_rows: bool = False
     ) -> tuple[Problem, Measured | None]:
+        if isinstance(X, KeptSums):
+            return self._of_sums(X, options)
         source = as_source(X, y, sample_weight, self.verbose)
         if source is not None:
             return self._of_parts(source, options, needs_rows, standardize=self.standardize)
