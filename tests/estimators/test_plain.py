@@ -56,7 +56,7 @@ def test_constructor_is_as_documented():
         "n_trees": 0,
         "max_leaves": 31,
         "max_conditions": None,
-        "growth_rows": 40_000,
+        "growth_rows": 200_000,
         "reg_lambda": "auto",
         "alpha_max": 0.1,
         "mode": "corrective",
