@@ -39,7 +39,7 @@ class Growth:
     n_trees: int = 0
     max_leaves: int = 31
     max_conditions: int | None = None
-    growth_rows: int = 40_000
+    growth_rows: int = 200_000
     seed: int = 0
     groups: np.ndarray | None = None  # (n_groups, d) which features may meet in a rule
 

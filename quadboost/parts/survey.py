@@ -253,9 +253,10 @@ class Facts:
 
 
 def survey(
-    source: Source[Part], is_classifier: bool, reading: Reading, class_weight: Any = None, standardize: bool = False
-) -> Facts:
-    """Ask all parts for what coding needs to know of them."""
+    source: Source[Part], is_classifier: bool, reading: Reading, class_weight: Any = None, standardize: bool = False,
+    known: Facts | None = None,
+) -> Facts:  # fmt: skip
+    """Ask all parts for what coding needs to know of them; `known` is what they must agree with, if there is such."""
     ask = Ask(is_classifier, reading.categorical_features, reading.monotonic_cst)
     found = source.reduce(ask)
     extent = found.extent
@@ -265,6 +266,8 @@ def survey(
         found = source.reduce(replace(ask, extent=extent))
     if not found.columns:
         raise ValueError("there are no rows in any part; give at least one")
+    if known is not None:
+        return replace(known, extent=extent, is_weighted=not found.are_ones, n_rows=found.n_kept)
     facts = Facts(
         _schema_of(found, reading),
         extent,
