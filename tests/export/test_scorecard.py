@@ -52,6 +52,7 @@ def rows_of(frame):
     ]
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("kind", ["logit-2", "logistic-2"])
 @pytest.mark.parametrize(("digits", "atol"), [(0, 3.5), (2, 0.035), (None, 1e-9)])
 def test_points_are_those_of_the_log_odds(kind, digits, atol):

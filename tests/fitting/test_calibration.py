@@ -101,6 +101,7 @@ def test_scores_left_out_are_those_of_fits_without_the_row():
 # --- what a model does with it -------------------------------------------------------------------------------
 
 
+@pytest.mark.thinned(4)
 @each_fit
 @each_target
 def test_probabilities_are_strictly_between_0_and_1_and_the_label_is_the_likeliest(y, options):
