@@ -1,10 +1,10 @@
 """Measure what the default parameters are chosen by: test error and risk over many tables (docs/defaults.md).
 
-    python scripts/measure_defaults.py --data DIR [--splits N] [--quick] [--output FILE ...]
+    python scripts/measure_defaults.py --data DIR [--splits N] [--group NAME] [--quick] [--output FILE ...]
 
 DIR holds gzipped CSV files, last column `label`, and a manifest.json that says for each of them which labels are
-positive. Tables that come with scikit-learn and made ones of up to 200,000 training rows are added. Two thirds of
-a table are for training. Needs pandas and LightGBM (the extra `benchmarks`).
+positive. Tables that come with scikit-learn and made ones, of up to 200,000 training rows or up to 1,000 features, are
+added. Two thirds of a table are for training. Needs pandas and LightGBM (the extra `benchmarks`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ from quadboost.voters.thresholds import candidate_voters
 
 SIZES = (1_000, 5_000, 30_000, 200_000)  # training rows of made tables
 MANY_ROWS = 20_000  # with more there is less chance: two splits will do
-GROUPS = ("given", "shipped", "made, m <= 5,000", "made, m >= 30,000")
+SHAPES = ((300, 1_000), (3_000, 300))  # training rows and features of wide tables
+MANY_FEATURES = 300
+GROUPS = ("given", "shipped", "made, m <= 5,000", "made, m >= 30,000", "wide")
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,27 @@ def made_tables(sizes: Iterable[int]) -> Iterator[Table]:
         for make in (steps, faint_waves, friedman, spheres, clusters):
             load = partial(make, m * 3 // 2)
             yield Table(f"{make.__name__} {m}", GROUPS[2] if m < MANY_ROWS else GROUPS[3], load, m)
+
+
+def wide_tables(shapes: Iterable[tuple[int, int]]) -> Iterator[Table]:
+    for m, d in shapes:
+        for make in (three_of_many, faint_of_many):
+            yield Table(f"{make.__name__} {m} {d}", GROUPS[4], partial(make, m * 3 // 2, d), m)
+
+
+def three_of_many(m: int, d: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Three features tell the label, the others are noise."""
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(m, d))
+    return X, (X[:, :3].sum(axis=1) + random.normal(0, 1.3, m) > 0).astype(object)
+
+
+def faint_of_many(m: int, d: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """A third of the features tell a little each: half of the variance in all."""
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(m, d))
+    told = standardized(np.sign(X[:, : d // 3]) @ random.normal(size=d // 3))
+    return X, standardized(told + random.normal(size=m))
 
 
 def steps(m: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -135,8 +158,8 @@ ALPHA_MAX = (0.003, 0.01, 0.03, 0.1, 0.3)
 ROUNDS = (10, 30, 100, 300, 1_000, 10_000)
 
 VARIANTS = {
-    "tol": (1e-7, 1e-6, 1e-5, 1e-4, 1e-3),
-    "max_rounds": (300, 1_000, 3_000, 10_000, 100_000),
+    "tol": (1e-5, 1e-4, 1e-3, 1e-2),
+    "max_rounds": (300, 1_000, 3_000, 100_000),
     "thresholds": (15, 31, 63, 127, 255),
     "min_category_count": (1, 2, 5, 10, 20),
     "mode": ("corrective", "forward"),
@@ -146,6 +169,8 @@ LIGHTGBM = partial(LGBMClassifier, n_jobs=1, verbose=-1), partial(LGBMRegressor,
 OURS = partial(QuadBoostClassifier, n_jobs=1), partial(QuadBoostRegressor, n_jobs=1)
 ESTIMATORS: dict[str, tuple[Any, dict[str, Any]]] = {
     "QuadBoost": (OURS, {}),
+    "QuadBoost, l2": (OURS, {"penalty": "l2"}),
+    "QuadBoost, linf": (OURS, {"penalty": "linf"}),
     "HistGradientBoosting, stumps": (HIST, {"max_depth": 1}),
     "HistGradientBoosting, stumps, 1,000 rounds": (HIST, {"max_depth": 1, "max_iter": 1_000}),
     "LightGBM, stumps": (LIGHTGBM, {"max_depth": 1}),
@@ -194,16 +219,20 @@ class Split:
 def strengths(split: Split) -> Iterator[dict[str, Any]]:
     """Every penalty over its range; all share one set of moments."""
     schema, matrix = read_table(split.X[0])
-    stumps = candidate_voters(matrix, n_levels={f: len(levels) for f, levels in schema.categories.items()})
+    stumps = candidate_voters(
+        matrix, thresholds="auto", n_levels={f: len(levels) for f, levels in schema.categories.items()}
+    )
     moments = column_moments(stumps, stumps.code(matrix), split.targets[0])
     m, n_voters = len(matrix), stumps.n_voters
     scale = split.targets[0].std(axis=0)
+    is_wide = stumps.n_columns >= MANY_FEATURES
+    near = {"tol": 1e-3, "max_rounds": 2_000 if is_wide else 10_000}  # fits are compared with others of their kind
 
     def fit(family: str, value: float, penalty: str | None, **options: Any) -> dict[str, Any]:
         start, scores, rounds = time.process_time(), [], 0
         for output in range(moments.n_outputs):
             own = options | ({"reg_lambda": options["reg_lambda"] * scale[output]} if penalty == "l1" else {})
-            result = boost(moments, penalty, fit_intercept=True, output=output, **own)
+            result = boost(moments, penalty, fit_intercept=True, output=output, **{**near, **own})
             voters = np.flatnonzero(result.weight)
             feature, kind, threshold = stumps.describe(voters)
             ensemble = Ensemble(
@@ -225,12 +254,23 @@ def strengths(split: Split) -> Iterator[dict[str, Any]]:
     for c in SQRT_M_TIMES_L1:
         yield fit("l1", c, "l1", reg_lambda=c / m**0.5)
     for family, (values, options) in M_BY_K_TIMES_L2.items():
-        for c in values:
+        for c in values if not is_wide or options["mode"] == "corrective" else ():
             yield fit(family, c, "l2", reg_lambda=c * n_voters / m, **options)
     for alpha_max in ALPHA_MAX:
         yield fit("linf", alpha_max, "linf", alpha_max=alpha_max)
-    for max_rounds in ROUNDS:
+    for max_rounds in ROUNDS if not is_wide else ():
         yield fit("none", max_rounds, None, max_rounds=max_rounds)
+
+
+def chosen(split: Split) -> dict[str, Any]:
+    """The default estimator with the scores that its strength is chosen by."""
+    model = OURS[0](calibration=None) if split.has_labels else OURS[1]()
+    start = time.process_time()
+    model.fit(split.X[0], split.y[0])
+    seconds, rounds = time.process_time() - start, int(np.sum(model.n_rounds_))
+    scores = (model.decision_function if split.has_labels else model.predict)(split.X[1])
+    figures = split.figures(scores.reshape(len(split.y[1]), -1))
+    return {"family": "path", "value": "chosen along the path", "seconds": seconds, "rounds": rounds, **figures}
 
 
 def variants(split: Split) -> Iterator[dict[str, Any]]:
@@ -263,7 +303,7 @@ def measure(table: Table, seed: int) -> list[dict[str, Any]]:
     split = Split.of(*table.load(seed), seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of LightGBM, about the names of columns
-        found = [*strengths(split), *variants(split)]
+        found = [*strengths(split), chosen(split), *variants(split)]
     return [{"table": table.name, "group": table.group, "split": seed, **record} for record in found]
 
 
@@ -367,6 +407,19 @@ class Curves:
 
         return Figures(self.figures.group, together("error"), together("risk")).summary()
 
+    def against(self, path: Figures, formula: float) -> pd.DataFrame:
+        """The default beside a constant, and beside the constant of each table that is best on its test rows."""
+        own = self.figures
+        best = own.error.fillna(own.risk).idxmin(axis=1)
+
+        def beside(column: str) -> pd.DataFrame:
+            curve = getattr(own, column)
+            hindsight = pd.Series({name: curve.loc[name, best[name]] for name in curve.index})
+            columns = {f"c = {formula}": curve[formula], "the best c of each table in hindsight": hindsight}
+            return getattr(path, column).join(pd.DataFrame(columns))
+
+        return Figures(own.group, beside("error"), beside("risk")).summary()
+
     def best_constants(self) -> pd.DataFrame:
         """For each kind and size of made tables, the value of least risk."""
         made = self.figures.risk[self.figures.group.str.startswith("made")]
@@ -376,18 +429,22 @@ class Curves:
 
 
 def report(records: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Titles and tables."""
+    """Titles and tables; none of what was not measured on any table."""
+    known = set(records.family)
     curves = Curves.of(records, "l1", lambda m, K: m**-0.5)
     yield "l1: c of reg_lambda = c std(y) / sqrt(m)", curves.figures.summary()
+    yield "l1: what the default chooses", curves.against(Figures.of(records, "path"), 0.4)
     yield "l1: forms, each with its best c", curves.best_of_forms(L1_FORMS)
-    yield "l1: best c of made tables", curves.best_constants()
-    for family in M_BY_K_TIMES_L2:
+    if curves.figures.group.str.startswith("made").any():
+        yield "l1: best c of made tables", curves.best_constants()
+    for family in filter(known.__contains__, M_BY_K_TIMES_L2):
         curves = Curves.of(records, family, lambda m, K: K / m)
         yield f"{family}: c of reg_lambda = c K / m", curves.figures.summary()
         yield f"{family}: forms, each with its best c", curves.best_of_forms(L2_FORMS)
     yield "linf: alpha_max", Figures.of(records, "linf").summary()
-    yield "no penalty: rounds", Figures.of(records, "none").summary()
-    for family in (*VARIANTS, "estimator"):
+    if "none" in known:
+        yield "no penalty: rounds", Figures.of(records, "none").summary()
+    for family in filter(known.__contains__, (*VARIANTS, "estimator")):
         own = records[records.family == family].groupby("value", sort=False)
         cost = pd.DataFrame({"CPU s": own.seconds.mean().map("{:.3f}".format), "rounds": own.rounds.mean().round()})
         title = "estimators" if family == "estimator" else f"default estimator: {family}"
@@ -406,12 +463,15 @@ def as_markdown(frame: pd.DataFrame) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="directory of tables with a manifest.json")
-    parser.add_argument("--splits", type=int, default=4, help="of each table")
+    parser.add_argument("--splits", type=int, default=2, help="of each table")
+    parser.add_argument("--group", choices=GROUPS, help="tables of this kind alone")
     parser.add_argument("--quick", action="store_true", help="one split, small tables")
     parser.add_argument("--output", type=Path, nargs="+", default=[], help=".md: the report; .json: every figure")
     options = parser.parse_args()
 
-    tables = [*given_tables(options.data), *shipped_tables(), *made_tables(SIZES)]
+    tables = [*given_tables(options.data), *shipped_tables(), *made_tables(SIZES), *wide_tables(SHAPES)]
+    if options.group:
+        tables = [table for table in tables if table.group == options.group]
     if options.quick:
         tables, options.splits = [table for table in tables if table.n_train <= 1_000], 1
     few = min(2, options.splits)

@@ -316,6 +316,7 @@ def test_heavy_values_between_rare_ones_share_the_thresholds_evenly():
     check_quantile_thresholds(values, None, 63, cuts)
 
 
+@pytest.mark.slow
 @at_two_lengths(40, 300)
 def test_midpoints_and_evenly_spaced_thresholds(data):
     values, weight = data.draw(columns())

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..common.checks import one_of, positive
+from ..common.names import LOSSES
 
-LOSSES = ("squared", "logistic", "huber", "poisson", "quantile")
 SHARPEST = 0.02  # width of the smooth part of the last pinball loss, as a share of the first
 SHARPER = 0.3  # from one width to the next
 RAREST = 1e-6  # share of a class that a first constant allows for: rows may lack a class, and have no finite log-odds

@@ -88,23 +88,27 @@ def _way(
 ) -> tuple[np.ndarray | None, np.ndarray]:
     """Where to go, and the slope there: the whole step, half of it and so on, within bounds, or up to the first bound.
 
-    That last one is sure to decrease the objective; the others reach many bounds at once. None: none does.
+    That last one is sure to decrease the objective; the others reach many bounds at once. Once one does, shorter
+    ones are tried as long as they do better: each takes a pass over the matrix. None: none does.
     """
     step = wanted - here
     bound = np.where(step > 0, high, low)
     room = np.divide(bound - here, step, out=np.full(len(here), np.inf), where=step != 0)
     first = int(np.argmin(room))
-    if room[first] >= 1.0:
-        ends = [np.clip(wanted, low, high)]  # by rounding it may be outside
-    else:
+    shares = [1.0]
+    if room[first] < 1.0:
         n_halves = min(MOST_HALVES, int(-np.log2(max(room[first], 1e-300))) + 1)
-        ends = [np.clip(here + share * step, low, high) for share in (*0.5 ** np.arange(n_halves), room[first])]
-        ends[-1][first] = bound[first]
+        shares = [*0.5 ** np.arange(n_halves), room[first]]
     best, most, left = None, 0.0, slope
-    for end in ends:
-        product = np.empty(len(here))
+    product = np.empty(len(here))
+    for share in shares:
+        end = np.clip(wanted if share == 1.0 else here + share * step, low, high)  # by rounding it may be outside
+        if share == room[first]:
+            end[first] = bound[first]
         _core.multiply(gram, end - here, product)
         decrease = _core.dot(end - here, 2.0 * slope - product)
         if decrease > most:
             best, most, left = end, decrease, slope - product
+        elif best is not None:
+            break
     return best, left

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from .._version import __version__
+from ..common.names import LOSSES
 from .streams import STANDARD, fail
 from .text_format import DECIMALS
 
@@ -50,7 +51,6 @@ EXPORT_EXAMPLES = """examples:
 """
 
 NUMBER: dict[str, Any] = {"type": float, "metavar": "NUMBER"}
-LOSSES = ("squared", "logistic", "huber", "poisson", "quantile")
 COUNT: dict[str, Any] = {"type": int, "metavar": "N"}
 
 EXIT_STATUS = """exit status:
@@ -109,6 +109,10 @@ def train_parser() -> argparse.ArgumentParser:
     _add_training_data(parser)
     _add_text_format(parser)
     _add_options(parser)
+    group = parser.add_argument_group("sums, instead of a table")
+    sums: dict[str, Any] = {"metavar": "SUMS", "nargs": "+", "action": "extend", "default": []}
+    group.add_argument("--from-sums", help="train on the rows of these files, which quadboost-sums wrote", **sums)
+    group.add_argument("--minus", help="without the rows of these", **sums)
     group = parser.add_argument_group("output")
     group.add_argument("-o", "--output", metavar="MODEL.h5", required=True, help="model file to write")
     group.add_argument(
@@ -119,6 +123,25 @@ def train_parser() -> argparse.ArgumentParser:
     group.add_argument(
         "--json", metavar="FILE", help="write the summary to this file too, as JSON; -: to the standard output, alone"
     )
+    group.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
+    _add_general(parser)
+    return parser
+
+
+def sums_parser() -> argparse.ArgumentParser:
+    parser = _parser(
+        "quadboost-sums",
+        "TABLE --target COLUMN --output DAY.sums [--voters FIRST.sums] [options]",
+        "Sum the rows of a table at fixed thresholds, for quadboost-train --from-sums, where several such files are "
+        "added and subtracted. They are not private: they hold counts of single rows.",
+        f"{TABLE_HELP}\n{EXIT_STATUS}",
+    )
+    _add_training_data(parser)
+    _add_text_format(parser)
+    group = parser.add_argument_group("sums")
+    group.add_argument("--voters", metavar="SUMS", help="thresholds, labels and scales of this file of sums")
+    group.add_argument("--thresholds", type=int, metavar="N", help="most of a feature, without --voters (default: 63)")
+    group.add_argument("-o", "--output", metavar="DAY.sums", required=True, help="file to write")
     group.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
     _add_general(parser)
     return parser
@@ -231,13 +254,13 @@ def _add_trees(add: Callable[..., None]) -> None:
     )
     add("--max-leaves", "most leaves of a tree (default: 31)", **COUNT)
     add("--max-conditions", "most features in a rule (default: no limit)", **COUNT)
-    add("--growth-rows", "rows that trees are grown on, at most (default: 40000)", **COUNT)
+    add("--growth-rows", "rows that trees are grown on, at most (default: 200000)", **COUNT)
 
 
 def _add_rounds(add: Callable[..., None]) -> None:
     modes = ("corrective", "forward")
     add("--mode", "re-weight a voter drawn again, or add it (default: corrective)", choices=modes)
-    add("--max-rounds", "most boosting rounds, for each output (default: 100000; 1000 in a cross-validation)", **COUNT)
+    add("--max-rounds", "most boosting rounds, for each output (default: 200000; 1000 in a cross-validation)", **COUNT)
     add(
         "--reweight-every",
         "re-weight all voters every N rounds; auto: solve for all weights where that pays (default: auto)",

@@ -1,4 +1,4 @@
-"""The commands quadboost-train, -predict, -report and -export: what they run, their errors and exit status."""
+"""The commands quadboost-train, -sums, -predict, -report and -export: what they run, their errors and exit status."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from .arguments import export_parser, predict_parser, report_parser, train_parser
+from .arguments import export_parser, predict_parser, report_parser, sums_parser, train_parser
 from .streams import STANDARD, check_standard_output, discard_output, fail, open_standard_output
 
 NO_PYARROW = "tables need pyarrow, which is not installed; pip install 'quadboost[tables]'"
@@ -26,6 +26,17 @@ def train_main(argv: Sequence[str] | None = None) -> NoReturn:
         train(arguments)
 
     _main(train_parser(), run, argv)
+
+
+def sums_main(argv: Sequence[str] | None = None) -> NoReturn:
+    """Run quadboost-sums."""
+
+    def run(arguments: argparse.Namespace) -> None:
+        from .sums import write_sums_of_table
+
+        write_sums_of_table(arguments)
+
+    _main(sums_parser(), run, argv)
 
 
 def predict_main(argv: Sequence[str] | None = None) -> NoReturn:

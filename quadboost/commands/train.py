@@ -55,6 +55,13 @@ def train(arguments: Namespace) -> None:
         warnings.simplefilter("ignore")
     arguments.quiet |= arguments.json == STANDARD
     arguments.verbose = 0 if arguments.quiet else 1 if sys.stderr.isatty() else 2
+    if arguments.from_sums:
+        from .sums import train_from_sums
+
+        train_from_sums(arguments, _options(arguments))
+        return
+    if arguments.minus:
+        raise ValueError("--minus is for --from-sums: it takes rows away from those")
     validation_table, fraction = _validation(arguments.validation)
     _check(arguments, validation_table)
     options = _options(arguments)

@@ -39,7 +39,7 @@ def table_examples(arguments: Namespace, validation_table: str | None) -> tuple[
     text = TextFormat.of(arguments)
     file = open_table(arguments.table, text)
     check_output(arguments.output, file.paths)
-    reader = _Reader(file, arguments)
+    reader = Reader(file, arguments)
     memory = memory_limit(arguments.memory)
     if COPIES * file.loaded_bytes([*reader.features, *reader.others]) > memory:
         examples = reader.stream(file, memory, arguments.verbose)
@@ -48,7 +48,7 @@ def table_examples(arguments: Namespace, validation_table: str | None) -> tuple[
     return examples, None if validation_table is None else reader.read(open_table(validation_table, text))
 
 
-class _Reader:
+class Reader:
     """Reads tables alike: the first one tells what each column holds."""
 
     def __init__(self, file: TableFile, arguments: Namespace) -> None:

@@ -6,7 +6,11 @@ for any order of rows, and a row of weight 3 is sampled as three rows are.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+
+from .exact import Extent
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
@@ -31,19 +35,71 @@ def row_keys(codes: np.ndarray, y: np.ndarray | None = None, seed: int = 0) -> n
         return mixed(keys, seed)
 
 
+def keys_and_copies(
+    codes: np.ndarray, y: np.ndarray, repeats: np.ndarray | None, are_whole: bool, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The key of each row, and how many copies of it there are.
+
+    `repeats` is the part of the weight that says how many examples a row stands for; where these are not whole numbers,
+    in all rows, each stands for one.
+    """
+    if repeats is None or are_whole:
+        copies = np.ones(len(y), dtype=np.int64) if repeats is None else repeats.astype(np.int64)
+        return row_keys(codes, y, seed), copies
+    return row_keys(codes, np.column_stack([y, repeats]), seed), np.ones(len(y), dtype=np.int64)  # others by weight
+
+
+class Sample(NamedTuple):
+    """Some of the rows.
+
+    Attributes
+    ----------
+    codes : array of shape (m, d)
+    y : array of shape (m, n_outputs)
+    weight : array of shape (m,) or None
+        Of the copies that are in the sample.
+    keys, copies : arrays of shape (m,)
+        The key of each row, and how many copies of it are in the sample.
+    """
+
+    codes: np.ndarray
+    y: np.ndarray
+    weight: np.ndarray | None
+    keys: np.ndarray
+    copies: np.ndarray
+
+
+def sample(
+    codes: np.ndarray, y: np.ndarray, weight: np.ndarray | None, repeats: np.ndarray | None, most: float, seed: int
+) -> Sample:
+    """At most so many of the rows."""
+    are_whole = repeats is None or Extent.of(len(y), repeats).is_whole
+    keys, copies = keys_and_copies(codes, y, repeats, are_whole, seed)
+    kept = at_most(keys, copies, most)
+    own = kept > 0
+    own_weight = None if weight is None else (weight / copies * kept)[own]
+    return Sample(np.ascontiguousarray(codes[own]), y[own], own_weight, keys[own], kept[own])
+
+
 def at_most(keys: np.ndarray, copies: np.ndarray, most: float) -> np.ndarray:
     """How many copies of each row are in a sample of at most `most`, given how many there are.
 
     Of equal rows the sample has their share, give or take one.
     """
-    total = int(copies.sum())
-    if total <= most:
+    if copies.sum() <= most:
         return copies
     order = np.argsort(keys, kind="stable")
-    until = np.floor(np.cumsum(copies[order]) * (most / total)).astype(np.int64)
     kept = np.empty_like(copies)
-    kept[order] = np.diff(until, prepend=0)
+    kept[order] = at_most_in_order(copies[order], most)
     return kept
+
+
+def at_most_in_order(copies: np.ndarray, most: float) -> np.ndarray:
+    """The same, of rows, or of all that have one of some ranges of keys, in the order of their keys."""
+    until = np.cumsum(copies)
+    if len(until) == 0 or until[-1] <= most:
+        return copies
+    return np.diff(np.floor(until * (most / int(until[-1]))).astype(np.int64), prepend=0)
 
 
 def copies_before(keys: np.ndarray, copies: np.ndarray) -> np.ndarray:

@@ -109,8 +109,7 @@ def read_table(
         return FrameSchema(table.shape[1], table.names, {}), _real(table.numbers())
     weight = None if sample_weight is None else np.asarray(sample_weight)
     categories, orders, matrix = {}, dict[int, list[str]](), np.empty(table.shape, order="F")
-    names = dict(zip(table.names or (), range(table.shape[1]), strict=False))
-    to_be_numbers = {names.get(item, item) for item in ordered}
+    to_be_numbers = columns_to_be_numbers(ordered, table)
     for j in range(table.shape[1]):
         label = table.label(j)
         column = table.read(j, label)
@@ -125,6 +124,12 @@ def read_table(
         else:
             matrix[:, j] = as_numbers(column, label, table.text_remedy(j))
     return FrameSchema(table.shape[1], table.names, categories, orders), matrix
+
+
+def columns_to_be_numbers(ordered: Iterable[Any], table: Table) -> set[Any]:
+    """The numbers of columns that are given by their names or numbers."""
+    names = dict(zip(table.names or (), range(table.shape[1]), strict=False))
+    return {names.get(item, item) for item in ordered}
 
 
 def _places(column: Coded, order: Sequence[str], label: str) -> np.ndarray:

@@ -37,6 +37,7 @@ from ..model.explained import Explained
 from ..model.patterns import are_few, pattern_arrays
 from ..parts.fit import problem_of_parts
 from ..parts.source import Part, Source
+from ..parts.sums import KeptSums
 from ..voters.binned import Binned
 from .watching import Judge, Model, Watch, best_stage
 
@@ -224,6 +225,24 @@ class QuadBoost(Explained, BaseEstimator):
         needs_rows |= options.loss != "squared" or bool(options.growth.n_trees) or given.get("warm_start", False)
         return problem_of_parts(source, is_classifier(self), self._reading, options, needs_rows=needs_rows, **more)
 
+    def _of_sums(self, sums: KeptSums, options: Options) -> tuple[Problem, Measured | None]:
+        """The problem of sums of rows that are gone; what needs the rows is refused."""
+        if (sums.classes is not None) != is_classifier(self):
+            raise ValueError(
+                f"these are sums of {'labels' if is_classifier(self) is False else 'targets'}; use the other estimator"
+            )
+        given = self.get_params(deep=False)
+        plain = {"calibration": None, "loss": "squared", "n_trees": 0, "class_weight": None, "standardize": False}
+        plain |= {"validation_fraction": None, "warm_start": False}
+        for name, needed in plain.items():
+            if name in given and given[name] != needed:
+                raise ValueError(
+                    f"{name}={given[name]!r} needs the rows, and there are only sums; set {name}={needed!r}"
+                )
+        if options.reg_lambda == "theory":
+            raise ValueError("reg_lambda='theory' needs the rows, and there are only sums; use 'auto' or a number")
+        return sums.problem(self._reading, options)
+
     def _fit(
         self, problem: Problem, validation: Rows | None, options: Options, start: float,
         measured: Measured | None = None, eval_metric: Any = None,
@@ -261,8 +280,10 @@ class QuadBoost(Explained, BaseEstimator):
             if validation is None:
                 raise ValueError("eval_metric is for validation rows; give X_val and y_val, or validation_fraction")
             judge = Judge(eval_metric, problem, validation)
+        begin = time.monotonic()
         trained = self._train(problem, measured, held_out, options, warm, judge, model)
-        calibration = calibrate(problem, measured, options, trained) if is_calibrated else None
+        gone = time.monotonic() - begin
+        calibration = calibrate(problem, measured, options, trained, gone) if is_calibrated else None
         weight = np.column_stack([result.weight for result in trained.boosted])
         self.feature_importances_ = importance_of(trained.voters, measured.moments, weight)
         info = self._info(trained, rows, validation, start)

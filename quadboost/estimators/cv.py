@@ -372,7 +372,7 @@ class QuadBoostClassifierCV(_Search, QuadBoostClassifier):
 
     def __init__(
         self, penalty: Any = "auto", *, n_trees: int | str = 0, max_leaves: int = 31, max_conditions: int | None = None,
-        interaction_cst: Any = None, growth_rows: int = 40_000, random_state: Any = None, reg_lambda: Any = 10,
+        interaction_cst: Any = None, growth_rows: int = 200_000, random_state: Any = None, reg_lambda: Any = 10,
         alpha_max: Any = 10, rounds: Any = None, cv: Any = 5,
         scoring: Any = "risk", one_standard_error: bool = False, thresholds_per_fold: bool = False,
         mode: str = "corrective", max_rounds: int = 1_000, thresholds: int | str = "auto", spacing: str = "quantile",
@@ -423,7 +423,7 @@ class QuadBoostRegressorCV(_Search, QuadBoostRegressor):
 
     def __init__(
         self, penalty: Any = "auto", *, n_trees: int | str = 0, max_leaves: int = 31, max_conditions: int | None = None,
-        interaction_cst: Any = None, growth_rows: int = 40_000, random_state: Any = None, reg_lambda: Any = 10,
+        interaction_cst: Any = None, growth_rows: int = 200_000, random_state: Any = None, reg_lambda: Any = 10,
         alpha_max: Any = 10, rounds: Any = None, cv: Any = 5,
         scoring: Any = "risk", one_standard_error: bool = False, thresholds_per_fold: bool = False,
         mode: str = "corrective", max_rounds: int = 1_000, thresholds: int | str = "auto", spacing: str = "quantile",

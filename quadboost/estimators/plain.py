@@ -16,6 +16,7 @@ from ..fitting.problem import Problem
 from ..moments.moments import DEFAULT_CACHE_BYTES
 from ..parts.fit import closed
 from ..parts.rows import as_source
+from ..parts.sums import KeptSums
 from .base import QuadBoost
 from .docstrings import SHARED_ATTRIBUTES, SHARED_PARAMETERS, TREE_PARAMETERS
 
@@ -47,7 +48,7 @@ class QuadBoostClassifier(ClassifierMixin, QuadBoost):
 
     def __init__(
         self, penalty: str | None = "auto", *, n_trees: int = 0, max_leaves: int = 31,
-        max_conditions: int | None = None, interaction_cst: Any = None, growth_rows: int = 40_000,
+        max_conditions: int | None = None, interaction_cst: Any = None, growth_rows: int = 200_000,
         reg_lambda: float | str = "auto", alpha_max: float = 0.1, mode: str = "corrective", max_rounds: int = 100_000,
         thresholds: int | str = "auto", spacing: str = "quantile", fit_intercept: bool = True,
         reweight_every: int | str | None = "auto", reweight_sweeps: int | str = 1,
@@ -93,6 +94,8 @@ class QuadBoostClassifier(ClassifierMixin, QuadBoost):
     def _problem(
         self, X: Any, y: Any, sample_weight: Any, options: Options, needs_rows: bool = False
     ) -> tuple[Problem, Measured | None]:
+        if isinstance(X, KeptSums):
+            return self._of_sums(X, options)
         source = as_source(X, y, sample_weight, self.verbose)
         if source is not None:
             return self._of_parts(source, options, needs_rows, class_weight=self.class_weight)
@@ -146,7 +149,7 @@ class QuadBoostRegressor(RegressorMixin, QuadBoost):
 
     def __init__(
         self, penalty: str | None = "auto", *, n_trees: int = 0, max_leaves: int = 31,
-        max_conditions: int | None = None, interaction_cst: Any = None, growth_rows: int = 40_000,
+        max_conditions: int | None = None, interaction_cst: Any = None, growth_rows: int = 200_000,
         reg_lambda: float | str = "auto", alpha_max: float = 0.1, mode: str = "corrective", max_rounds: int = 100_000,
         thresholds: int | str = "auto", spacing: str = "quantile", fit_intercept: bool = True,
         reweight_every: int | str | None = "auto", reweight_sweeps: int | str = 1,
@@ -201,6 +204,8 @@ class QuadBoostRegressor(RegressorMixin, QuadBoost):
     def _problem(
         self, X: Any, y: Any, sample_weight: Any, options: Options, needs_rows: bool = False
     ) -> tuple[Problem, Measured | None]:
+        if isinstance(X, KeptSums):
+            return self._of_sums(X, options)
         source = as_source(X, y, sample_weight, self.verbose)
         if source is not None:
             return self._of_parts(source, options, needs_rows, standardize=self.standardize)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..export.javascript import to_javascript
-from ..export.scorecard import to_scorecard
+from ..export.scorecard import harmless, to_scorecard
 from ..export.sql import to_sql
 from ..model.ensemble import Ensemble
 from ..model.whole_file import whole_file
@@ -167,7 +167,7 @@ def shapes_csv(ensemble: Ensemble) -> str:
             bins.append(f"above {cuts[-1]}")
         else:
             bins = ["any value"]
-        name = _harmless(feature_name(ensemble, shape.feature))
+        name = harmless(feature_name(ensemble, shape.feature))
         values = np.vstack([shape.values.reshape(-1, ensemble.n_outputs), np.reshape(shape.missing, (1, -1))])
         mass = [""] * len(values) if shape.mass is None else [*shape.mass.tolist(), shape.missing_mass]
         error = np.full(values.shape, np.nan)
@@ -176,14 +176,9 @@ def shapes_csv(ensemble: Ensemble) -> str:
         for i, own in enumerate([*bins, "missing"]):
             for k, label in enumerate(labels):
                 known = error[i, k] == error[i, k]
-                line = [name, _harmless(own), _harmless(str(label)), repr(float(values[i, k])), mass[i]]
+                line = [name, harmless(own), harmless(str(label)), repr(float(values[i, k])), mass[i]]
                 writer.writerow([*line, float(error[i, k]) if known else ""])
     return text.getvalue().encode("utf-8", "replace").decode("utf-8")
-
-
-def _harmless(text: str) -> str:
-    """A spreadsheet would run what begins with one of these."""
-    return "'" + text if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
 
 
 def _asset(name: str) -> str:

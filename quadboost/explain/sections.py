@@ -128,7 +128,8 @@ def _column(ensemble: Ensemble, feature: int, known: np.ndarray) -> tuple[str, s
     middle, low, high = float(np.median(known)), float(known.min()), float(known.max())
     ends = np.quantile(known, [0.005, 0.995])
     counts: np.ndarray = np.histogram(np.clip(known, *ends), 30)[0] if np.isfinite(ends[1] - ends[0]) else np.zeros(1)
-    return "number", f"{number_text(middle)} ({number_text(low)} to {number_text(high)})", counts
+    middle_text, low_text, high_text = (number_text(own, 4) for own in (middle, low, high))
+    return "number", f"{middle_text} ({low_text} to {high_text})", counts
 
 
 def importance_section(ensemble: Ensemble, matrix: np.ndarray) -> str:

@@ -27,9 +27,9 @@ def feature_number(ensemble: Ensemble, feature: int | str) -> int:
     return int(feature)
 
 
-def number_text(value: float) -> str:
-    """A number as people write it: whole ones whole, others with six digits."""
-    return f"{value:.0f}" if value == round(value) and abs(value) < 1e15 else f"{value:.6g}"
+def number_text(value: float, digits: int = 6) -> str:
+    """A number as people write it: whole ones whole, others with so many digits."""
+    return f"{value:.0f}" if value == round(value) and abs(value) < 1e15 else f"{value:.{digits}g}"
 
 
 def level_text(level: list[Any]) -> str:

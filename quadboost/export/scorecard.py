@@ -64,7 +64,7 @@ class Scorecard:
         for number, table in enumerate(self._tables().values()):
             if number:
                 writer.writerow([])
-            writer.writerows([[_harmless(value) for value in row] for row in table])
+            writer.writerows([[harmless(value) for value in row] for row in table])
         return text.getvalue()
 
     def to_xlsx(self) -> bytes:
@@ -291,8 +291,9 @@ def _number(points: float) -> float:
     return int(points) if float(points).is_integer() else points
 
 
-def _harmless(value: Any) -> Any:
-    """A cell of a CSV file that no spreadsheet takes for a formula."""
+def harmless(value: Any) -> Any:
+    """A cell of a CSV file: no spreadsheet takes it for a formula; and no NUL, which Python 3.10 cannot write."""
     if not isinstance(value, str):
         return value
+    value = value.replace("\0", "\ufffd")
     return f"'{value}" if value.startswith(FORMULA) else value

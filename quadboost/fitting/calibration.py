@@ -9,6 +9,7 @@ Elsewhere (l2, linf, forward) small tables are divided into folds.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -40,11 +41,15 @@ Ask: TypeAlias = Callable[[Callable[..., Any], Callable[[Any, Any], Any]], Any]
 
 
 def calibrate(
-    problem: Problem, measured: Measured, options: Options, trained: Trained
+    problem: Problem, measured: Measured, options: Options, trained: Trained, seconds_gone: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Intercept and slope of the link for each score of a classifier."""
+    """Intercept and slope of the link for each score of a classifier.
+
+    Folds have the time that `seconds_gone` has left; where it is not enough, the training rows must do.
+    """
     rows = measured.rows
     if measured.grown is None and divides(options, rows.n_rows):
+        options = replace(options, schedule=replace(options.schedule.share(seconds_gone, 1), callback=None))
         known, found = _scores_of_folds(problem, measured, options, trained)
         if (rows.y[known].max(axis=0, initial=-1.0) > rows.y[known].min(axis=0, initial=1.0)).all():
             scores, own = found[known], rows.take(known)
@@ -103,16 +108,18 @@ def _scores_of_folds(
     factor = np.arange(1, 2 * codes.shape[1], 2, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     mixed = (codes * factor).sum(axis=1)
     fold = ((mixed ^ (mixed >> np.uint64(31))) * np.uint64(0xBF58476D1CE4E5B9) >> np.uint64(40)) % np.uint64(N_FOLDS)
-    found, known = np.zeros(measured.rows.y.shape), np.zeros(len(fold), dtype=bool)
-    options = replace(options, schedule=replace(options.schedule, callback=None))
+    found, known, start = np.zeros(measured.rows.y.shape), np.zeros(len(fold), dtype=bool), time.monotonic()
     for number in range(N_FOLDS):
         held_out = fold == number
         rest = measured.rows.take(~held_out)
         if not held_out.any() or not len(rest.y) or (rest.y.max(axis=0) == rest.y.min(axis=0)).any():
             continue
-        known |= held_out
         part = Measured.of(problem, rest, options, measured.voters)
-        boosted = train(problem, part, replace(options, reg_lambda=trained.reg_lambda[0])).boosted
+        schedule = options.schedule.share(time.monotonic() - start, 1)
+        boosted = train(problem, part, replace(options, schedule=schedule, reg_lambda=trained.reg_lambda[0])).boosted
+        if any(result.stop_reason == "max_seconds" for result in boosted):
+            return np.zeros(len(fold), dtype=bool), found
+        known |= held_out
         found[held_out] = measured.voters.scores(
             measured.codes[held_out],
             np.column_stack([result.weight for result in boosted]),

@@ -18,7 +18,7 @@ import numpy as np
 from ..boosting.losses import Loss
 from ..common.checks import at_least
 from ..data.exact import Extent, exact_mean
-from ..data.sampling import at_most, copies_before, half, mixed, n_different, row_keys
+from ..data.sampling import Sample, copies_before, half, mixed, n_different, sample
 from ..kernels.growth import grow, in_preorder, leaves_of_grown
 from ..kernels.sums import bin_sums
 from ..voters.bins import starts
@@ -39,7 +39,7 @@ class Growth:
     n_trees: int = 0
     max_leaves: int = 31
     max_conditions: int | None = None
-    growth_rows: int = 40_000
+    growth_rows: int = 200_000
     seed: int = 0
     groups: np.ndarray | None = None  # (n_groups, d) which features may meet in a rule
 
@@ -87,20 +87,21 @@ def grow_trees(
     `repeats` is the part of the weight that says how many examples a row stands for; where it is not whole numbers,
     each stands for one. After `max_seconds` there are no more trees than have been grown by then, and one.
     """
+    mean = np.array([exact_mean(target, weight) for target in y.T])
+    own = sample(codes, y, weight, repeats, growth.growth_rows, growth.seed)
+    return grow_on(own, mean, voters, loss, growth, fit_intercept, tell, max_seconds)
+
+
+def grow_on(
+    own: Sample, mean: np.ndarray, voters: Voters, loss: Loss, growth: Growth, fit_intercept: bool = True,
+    tell: Callable[[], None] = lambda: None, max_seconds: float | None = None,
+) -> Grown:  # fmt: skip
+    """Grow trees on a sample of rows, given the mean of the targets of all rows."""
     start = time.monotonic()
-    copies, told_apart = np.ones(len(y), dtype=np.int64), y
-    if repeats is not None and Extent.of(len(y), repeats).is_whole:
-        copies = repeats.astype(np.int64)
-    elif repeats is not None:  # equal rows of other weight are others
-        told_apart = np.column_stack([y, repeats])
-    keys = row_keys(codes, told_apart, growth.seed)
-    kept = at_most(keys, copies, growth.growth_rows)
-    own, mean = kept > 0, np.array([exact_mean(target, weight) for target in y.T])
-    constant = loss.constant(mean) if fit_intercept else np.zeros(y.shape[1])
-    own_weight = None if weight is None else (weight / copies * kept)[own]
-    rows = _Rows(voters, np.ascontiguousarray(codes[own]), y[own], own_weight, keys[own], kept[own])
+    rows, n_outputs = _Rows(voters, *own), own.y.shape[1]
+    constant = loss.constant(mean) if fit_intercept else np.zeros(n_outputs)
     scores = np.tile(constant, (len(rows.y), 1))
-    grown, explained, pull = _Parts(y.shape[1]), 0.0, loss.pull(scores, rows.y)
+    grown, explained, pull = _Parts(n_outputs), 0.0, loss.pull(scores, rows.y)
     first = rows.fall(pull, np.zeros_like(pull), rows.copies)
     for number in range(growth.n_trees):
         in_bag = half(rows.keys, rows.copies, rows.before, number)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..boosting.losses import LOSSES, Loss, make_loss
+from ..boosting.losses import Loss, make_loss
 from ..boosting.penalties import make_penalty
 from ..boosting.records import Progress
 from ..boosting.result import Boosted
@@ -16,6 +17,7 @@ from ..boosting.rounds import MODES
 from ..boosting.schedule import Schedule
 from ..boosting.strength import Strengths
 from ..common.checks import at_least, one_of, positive
+from ..common.names import LOSSES
 from ..common.threads import threads_for
 from ..data.exact import exact_mean
 from ..moments.moments import Moments, column_moments
@@ -75,7 +77,8 @@ class Options:
             raise ValueError(
                 f"reg_lambda='theory' is for loss='squared', not for {self.loss!r}; use 'auto' or a number"
             )
-        if not 0 < positive("quantile", self.quantile) < 1:
+        quantile: Any = self.quantile  # whatever was given
+        if not (isinstance(quantile, Real) and 0 < float(quantile) < 1):
             raise ValueError(f"quantile={self.quantile!r} must lie between 0 and 1, such as 0.9")
         if self.huber_width != "auto":
             positive("huber_width", self.huber_width)

@@ -29,6 +29,7 @@ from .ridge import Products, solve_ridge
 
 MOST_PASSES = 500  # for each approximation of a loss
 FIRST_TOL = 1e-3  # relative dual gap of the rounds of the first pass; the better the scores, the less
+SETTLING = 3  # steps of the intercepts alone, at the end
 STEEPER, FLATTER = 2.0, 0.8  # times the curvature: after a step that was too long, and after one that was not
 SLACK = 1e-10  # of the objective: what rounding may add
 
@@ -165,6 +166,18 @@ class Passes:
         self.n_rounds += len(solved.history)
         return rows.stage(solved.weight, solved.intercept, self.loss, self.penalties)
 
+    def settle(self) -> None:
+        """Bring the intercepts to their optimum, by Newton's method: rates are then right on average."""
+        rows, loss, before = self.rows, self.loss, self.stage
+        shift = np.zeros(len(before.intercept))
+        for _ in range(SETTLING if rows.fit_intercept else 0):
+            pull = loss.pull(before.scores + shift, rows.y)
+            bend = loss.bend(pull, rows.y)
+            lean, curve = (np.array([exact_mean(own, rows.weight) for own in each.T]) for each in (pull, bend))
+            shift += np.divide(lean, curve, out=np.zeros(len(lean)), where=curve > 0)
+        after = rows.stage(before.weight, before.intercept + shift, loss, self.penalties)
+        self.stage = after if after.objective < before.objective else before
+
     def boosted(self) -> list[Boosted]:
         """Where the passes stand, one output after the other; how they came there is not told."""
         stage = self.stage
@@ -210,6 +223,8 @@ def minimise(
         passes = Passes(rows, loss, penalties, schedule, first)
         for _ in range(MOST_PASSES):
             goes_on = passes.go()
+            if not goes_on and loss.sharper() is None:
+                passes.settle()
             if why := watch(passes):
                 return passes, why
             if schedule.max_seconds is not None and time.monotonic() - start > schedule.max_seconds:

@@ -91,10 +91,10 @@ def problem_of_parts(
     n_levels = {feature: len(levels) for feature, levels in facts.schema.categories.items()}
     extent = Extent.of(facts.n_rows, None)
     if facts.is_weighted or facts.class_weight is not None:
-        extent = source.reduce(partial(_extent, facts))
-    matrices = Seen(source, partial(_matrix, facts))
+        extent = source.reduce(partial(extent_of, facts))
+    matrices = Seen(source, partial(matrix_of, facts))
     voters = voters_of_parts(matrices, extent, options.thresholds, options.spacing, n_levels)
-    coded: Source[Coded] = source.map(partial(_code, facts, voters, n_threads))
+    coded: Source[Coded] = source.map(partial(code_part, facts, voters, n_threads))
     more = dict(constraints(facts, reading))
     needs_rows |= is_classifier and divides(options, facts.n_rows)
     if needs_rows or _n_bytes(facts, voters) <= source.room or not _has_few_tables(voters, options):
@@ -112,7 +112,7 @@ def _problem(given: Examples, rows: Rows, facts: Facts, more: dict[str, Any]) ->
     return Problem(given, facts.schema, rows, facts.one_output, scale, classes, class_weight, **more)
 
 
-def _extent(facts: Facts, part: Part) -> Extent:
+def extent_of(facts: Facts, part: Part) -> Extent:
     """Of the weights of the rows that count, by class."""
     if n_rows_of(part) == 0:
         return Extent.of(0, None)
@@ -120,14 +120,14 @@ def _extent(facts: Facts, part: Part) -> Extent:
     return Extent.of(len(labels), weight)
 
 
-def _matrix(facts: Facts, part: Part) -> Matrix:
+def matrix_of(facts: Facts, part: Part) -> Matrix:
     if n_rows_of(part) == 0:
         return Matrix(np.empty((0, facts.schema.n_features)))
     own, _, weight = facts.rows(part)
     return Matrix(facts.matrix(part, own), weight)
 
 
-def _code(facts: Facts, voters: Voters, n_threads: int, part: Part) -> Coded:
+def code_part(facts: Facts, voters: Voters, n_threads: int, part: Part) -> Coded:
     n_classes = 0 if facts.classes is None else len(facts.classes)
     if n_rows_of(part) == 0:
         codes = voters.code(np.empty((0, facts.schema.n_features)))
@@ -173,9 +173,9 @@ def _moments(
     coded: Source[Coded], facts: Facts, voters: Voters, options: Options, n_threads: int
 ) -> tuple[Moments, float]:
     """The moments of all parts, and how many examples their rows are worth."""
-    scales = Scales.agreed(lambda question, add: coded.reduce(partial(_ask_targets, question), add))
-    sums = coded.reduce(partial(_sums, voters, scales, n_threads), _add_sums)
-    order = _likely(sums)
+    scales = Scales.agreed(lambda question, add: coded.reduce(partial(target_question, question), add))
+    sums = coded.reduce(partial(sums_of, voters, scales, n_threads), _add_sums)
+    order = likely(sums)
     gram = TableGram(
         voters, _Joint(voters, scales.extent, coded, n_threads), sums.voter_sum, scales.extent,
         options.cache_bytes // SHARE_FOR_SORTING, options.n_threads, order,
@@ -183,18 +183,18 @@ def _moments(
     columns = Gram(gram, bytes_for_columns(options.cache_bytes, voters.n_voters))
     examples = float(sums.n_rows)
     if facts.is_weighted:
-        extent = coded.reduce(_extent_of_repeats)
+        extent = coded.reduce(extent_of_repeats)
         examples = extent.total
         if not extent.is_whole:
-            examples = worth_of(extent, coded.reduce(partial(_square_sums, extent), np.add))
+            examples = worth_of(extent, coded.reduce(partial(square_sums_of, extent), np.add))
     return Moments(sums, columns, options.n_threads), examples
 
 
-def _ask_targets(question: Callable[..., Any], coded: Coded) -> Any:
+def target_question(question: Callable[..., Any], coded: Coded) -> Any:
     return question(coded.y, coded.weight)
 
 
-def _sums(voters: Voters, scales: Scales, n_threads: int, coded: Coded) -> ColumnSums:
+def sums_of(voters: Voters, scales: Scales, n_threads: int, coded: Coded) -> ColumnSums:
     return ColumnSums.of(voters, coded.codes, coded.y, coded.weight, scales, n_threads)
 
 
@@ -202,11 +202,11 @@ def _add_sums(one: ColumnSums, other: ColumnSums) -> ColumnSums:
     return one.combined(other, 1)
 
 
-def _extent_of_repeats(coded: Coded) -> Extent:
+def extent_of_repeats(coded: Coded) -> Extent:
     return Extent.of(len(coded.codes), coded.repeats)
 
 
-def _square_sums(extent: Extent, coded: Coded) -> np.ndarray:
+def square_sums_of(extent: Extent, coded: Coded) -> np.ndarray:
     return square_sums(extent, np.ones(len(coded.codes)) if coded.repeats is None else coded.repeats)
 
 
@@ -224,7 +224,7 @@ class _Joint:
         return self.source.reduce(question, add_joint)
 
 
-def _likely(sums: ColumnSums) -> list[int]:
+def likely(sums: ColumnSums) -> list[int]:
     """The columns, those with the largest edges first."""
     mean = sums.voter_sum / sums.total_weight
     edge = np.abs(sums.product_sum / sums.total_weight - np.outer(mean, sums.target_sum / sums.total_weight))

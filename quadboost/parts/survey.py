@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..data.constraints import meetings_of, signs_of
+from ..data.constraints import constrained_columns, meetings_of, signs_of
 from ..data.exact import Extent, exact_means
 from ..data.examples import (
     check_range,
@@ -20,7 +20,15 @@ from ..data.examples import (
     those_that_count,
     times,
 )
-from ..data.schema import FrameSchema, declared_categories, level_sizes, levels_of, to_matrix
+from ..data.schema import (
+    FrameSchema,
+    columns_to_be_numbers,
+    declared_categories,
+    is_order,
+    level_sizes,
+    levels_of,
+    to_matrix,
+)
 from ..data.tables import Coded as CodedColumn
 from ..data.tables import Value, as_coded, is_category, listed, open_table
 from ..fitting.problem import Reading
@@ -35,16 +43,19 @@ class Column(NamedTuple):
     is_numbers: bool  # by its type
     is_category: bool
     sizes: dict[Value, tuple[int, float]]  # rows and weight of each value of a category
+    order: tuple[str, ...] = ()  # of an ordered category that is taken for numbers
 
     def joined(self, other: Column, label: str) -> Column:
         if (self.is_category and other.is_numbers) or (self.is_numbers and other.is_category):
             raise ValueError(f"{label} holds numbers in one part and text in another; convert it to one of them")
+        if self.order != other.order:
+            raise ValueError(f"{label} is an ordered category, and parts have other orders; give all the same")
         sizes = dict(self.sizes)
         for value, (rows, mass) in other.sizes.items():
             known = sizes.get(value, (0, 0.0))
             sizes[value] = (known[0] + rows, known[1] + mass)
         is_numbers = self.is_numbers or other.is_numbers
-        return Column(is_numbers, self.is_category or other.is_category, sizes)
+        return Column(is_numbers, self.is_category or other.is_category, sizes, self.order)
 
 
 @dataclass(frozen=True)
@@ -135,6 +146,7 @@ class Ask:
 
     is_classifier: bool
     categorical_features: Any
+    monotonic_cst: Any = None
     extent: Extent | None = None
 
     def __call__(self, part: Part) -> Survey:
@@ -174,12 +186,16 @@ class Ask:
             weight = np.zeros(survey.n_rows)
             weight[slice(None) if own.kept is None else own.kept] = own.weight
         columns = []
+        to_be_numbers = columns_to_be_numbers(constrained_columns(self.monotonic_cst), table)
         for j in range(table.shape[1]):
             if table.numbers is not None and j not in declared:
                 columns.append(Column(True, False, {}))
                 continue
             label = table.label(j)
             column = table.read(j, label)
+            if j in to_be_numbers and isinstance(column, CodedColumn) and is_order(column.order):
+                columns.append(Column(True, False, {}, column.order))
+                continue
             category = j in declared or (auto and table.typed and is_category(column))
             is_numbers = j not in declared and not isinstance(column, CodedColumn)
             sizes = level_sizes(as_coded(column, label), weight) if category else {}
@@ -237,10 +253,11 @@ class Facts:
 
 
 def survey(
-    source: Source[Part], is_classifier: bool, reading: Reading, class_weight: Any = None, standardize: bool = False
-) -> Facts:
-    """Ask all parts for what coding needs to know of them."""
-    ask = Ask(is_classifier, reading.categorical_features)
+    source: Source[Part], is_classifier: bool, reading: Reading, class_weight: Any = None, standardize: bool = False,
+    known: Facts | None = None,
+) -> Facts:  # fmt: skip
+    """Ask all parts for what coding needs to know of them; `known` is what they must agree with, if there is such."""
+    ask = Ask(is_classifier, reading.categorical_features, reading.monotonic_cst)
     found = source.reduce(ask)
     extent = found.extent
     if found.is_weighted:  # which rows count is known when all weights are
@@ -249,6 +266,8 @@ def survey(
         found = source.reduce(replace(ask, extent=extent))
     if not found.columns:
         raise ValueError("there are no rows in any part; give at least one")
+    if known is not None:
+        return replace(known, extent=extent, is_weighted=not found.are_ones, n_rows=found.n_kept)
     facts = Facts(
         _schema_of(found, reading),
         extent,
@@ -285,7 +304,8 @@ def _schema_of(found: Survey, reading: Reading) -> FrameSchema:
         label = f"Column {j if found.names is None else repr(found.names[j])}"
         if column.is_category:
             categories[j] = levels_of(column.sizes, reading.min_category_count, label)
-    return FrameSchema(len(found.columns), found.names, categories)
+    orders = {j: list(column.order) for j, column in enumerate(found.columns) if column.order}
+    return FrameSchema(len(found.columns), found.names, categories, orders)
 
 
 @dataclass(frozen=True)

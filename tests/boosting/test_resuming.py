@@ -186,6 +186,7 @@ def test_what_has_no_effect_may_change(problem):
     assert_same_run(found, known)
 
 
+@pytest.mark.thinned(11)
 @pytest.mark.parametrize("seed", range(20))
 def test_any_run_goes_on_as_one_long_run(seed):
     """Random problems, cut at random, from a pickle."""

@@ -57,6 +57,7 @@ def test_the_objective_falls_and_no_voter_joins(penalty, fit_intercept, n_rounds
         assert (weight * before.weight >= 0).all()
 
 
+@pytest.mark.thinned(5)
 @each_intercept
 @each_penalty
 def test_with_rounds_between_it_ends_at_the_optimum(penalty, fit_intercept):

@@ -101,6 +101,7 @@ def test_so_they_are_with_threads(tables, monkeypatch):
     )
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("mode", ["corrective", "forward"])
 @pytest.mark.parametrize("penalty", PENALTIES, ids=repr)
 def test_so_they_are_within_limits(penalty, mode):

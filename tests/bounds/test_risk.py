@@ -70,6 +70,7 @@ def test_losses_are_above_the_zero_one_loss_and_lipschitz_when_clipped(loss):
     assert np.abs(slope).max() < lipschitz * (1 + 1e-9)
 
 
+@pytest.mark.thinned(1)
 @pytest.mark.parametrize("p", [1, 2, np.inf])
 def test_failure_probabilities_add_up_to_at_most_delta(p):
     """Over all norms (between powers of two) and, unless p = 1, all numbers of voters."""

@@ -10,7 +10,7 @@ from oracles import box_solution, lasso_solution, ridge_solution
 from reference import voter_matrix
 
 import quadboost
-from quadboost import regularization_path
+from quadboost import QuadBoostClassifier, QuadBoostRegressor, regularization_path
 
 M = 300
 X = mixed_table(M)
@@ -145,3 +145,16 @@ def test_a_path_shows_its_steps(capfd):
 def test_what_makes_no_sense_is_refused(change, message):
     with pytest.raises(ValueError, match=message):
         path_of(**{"penalty": "l1", **change})
+
+
+@pytest.mark.parametrize(("loss", "y"), [("logistic", REAL > 0.5), ("huber", REAL), ("poisson", np.floor(REAL**2))])
+@pytest.mark.parametrize("penalty", ["l1", "l2"])
+def test_under_other_losses_every_strength_has_the_objective_of_a_fit_from_scratch(penalty, loss, y):
+    y = y.astype(float) if loss != "logistic" else y
+    path = regularization_path(X, y, penalty, loss=loss, strengths=4, tol=1e-7, **OPTIONS)
+    estimator = QuadBoostClassifier if loss == "logistic" else QuadBoostRegressor
+    for number in (1, 3):
+        strength, weight = path.strength[number], path.weight[number]
+        alone = estimator(penalty, loss=loss, reg_lambda=strength, tol=1e-7, **OPTIONS).fit(X, y)
+        added = strength * (np.abs(weight).sum() if penalty == "l1" else (weight**2).sum() / 2)
+        assert path.risk[number] + added == pytest.approx(alone.history_["objective"][-1], rel=1e-5, abs=1e-7)

@@ -32,6 +32,7 @@ def closed():
     pyplot.close("all")
 
 
+@pytest.mark.thinned(1)
 @pytest.mark.parametrize("penalty", ["l1", "l2", "linf"])
 def test_pictures(penalty):
     path = path_of(penalty)

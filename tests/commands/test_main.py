@@ -147,6 +147,7 @@ def test_a_warning_of_another_package_is_not_told(run, monkeypatch):
     assert done.err == "quadboost-train: enough\n"
 
 
+@pytest.mark.slow
 def test_figures_can_go_to_the_standard_output_alone(run):
     out = run("train", "--example", "iris", "-o", "m.h5", "--max-rounds", 5, "--json", "-").ok()
     assert json.loads(out)["model"] == "m.h5"

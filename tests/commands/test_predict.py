@@ -93,6 +93,7 @@ def test_a_regression_of_several_targets(run, tmp_path):
     assert run("predict", "m.h5", "t.csv", "--scores").ok().split()[0] == "prediction_0,prediction_1,score_0,score_1"
 
 
+@pytest.mark.slow
 def test_what_a_column_holds_is_told_by_the_model_not_by_the_first_rows(run, tmp_path, monkeypatch):
     monkeypatch.setattr("quadboost.commands.tables.BLOCK_BYTES", 1000)
     lines = ["1,1,true,0"] * 1000 + ["1.5,x,false,1"] * 1000 + ["NA,,?,0"] * 10
@@ -130,6 +131,7 @@ except SystemExit as end:
     assert run_python(code) == "0 set()\n"
 
 
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -221,6 +223,7 @@ except SystemExit as end:
     assert np.mean(written["prediction"].to_numpy() == columns["label"]) > 0.9
 
 
+@pytest.mark.slow
 def test_the_ending_of_a_name_decides_and_not_what_stands_before(run, tmp_path):
     run("train", "--example", "iris", "-o", "m.h5", "--max-rounds", 3).ok()
     names = quadboost.load(tmp_path / "m.h5").feature_names

@@ -30,6 +30,7 @@ def test_rows_without_a_target_are_left_out(model, table, run):
     assert Path("q.html").read_bytes() == Path("r.html").read_bytes()
 
 
+@pytest.mark.slow
 def test_labels_are_those_of_the_model(run, tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(100, 2))

@@ -11,7 +11,7 @@ from command_line import features, people, read_csv, write_table
 from sklearn.datasets import load_breast_cancer
 
 import quadboost
-from quadboost import QuadBoostClassifier
+from quadboost import QuadBoostClassifier, QuadBoostRegressor
 from quadboost.commands.arguments import EXAMPLES
 
 pytest.importorskip("pyarrow")
@@ -267,3 +267,42 @@ def test_scores_are_monotone_in_features_by_their_names(given, table, run):
     shapes = {model.feature_names[shape.feature]: shape.values for shape in model.shape_functions()}
     assert (np.diff(shapes["âge, years"]) >= 0).all()
     assert (np.diff(shapes.get("code", np.zeros(2))) <= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "model"),
+    [
+        ("label", ["--loss", "logistic"], QuadBoostClassifier(loss="logistic")),
+        ("income", ["--loss", "huber", "--huber-width", 900], QuadBoostRegressor(loss="huber", huber_width=900.0)),
+        ("id", ["--task", "regression", "--loss", "poisson"], QuadBoostRegressor(loss="poisson")),
+        ("income", ["--loss", "quantile", "--quantile", 0.8], QuadBoostRegressor(loss="quantile", quantile=0.8)),
+    ],
+)
+def test_under_every_loss_the_model_is_that_of_python(target, options, model, tmp_path, run):
+    table = people()
+    write_table(table, tmp_path / "people.csv")
+    others = {"id", "label", "income"} - {target}
+    few = ["--thresholds", 7, "--tol", 0.01, "--cv", 0]
+    out = run("train", "people.csv", "--target", target, "--drop", *others, *options, *few, "-o", "m.h5").ok()
+    assert "\nloss " in out
+    X = features(table)
+    expected = model.set_params(thresholds=7, tol=0.01).fit(X, table[target])
+    found = quadboost.load("m.h5")
+    assert (found.loss, found.link) == (expected.ensemble_.loss, expected.ensemble_.link)
+    np.testing.assert_array_equal(found.predict(X), expected.predict(X))
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "message"),
+    [
+        ("label", ["--loss", "poisson"], "loss"),
+        ("income", ["--loss", "quantile", "--quantile", 2], "--quantile 2.0 must lie between 0 and 1"),
+        ("income", ["--loss", "logistic", "--task", "regression"], "loss"),
+    ],
+)
+def test_a_loss_that_is_for_other_targets_is_refused(target, options, message, tmp_path, run):
+    write_table(people(), tmp_path / "people.csv")
+    others = {"id", "label", "income"} - {target}
+    refused = run("train", "people.csv", "--target", target, "--drop", *others, *options, "-o", "m.h5").refused()
+    assert message in refused
+    assert not Path("m.h5").exists()

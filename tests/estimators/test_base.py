@@ -60,6 +60,7 @@ def test_the_last_stage_is_the_model(name):
         np.testing.assert_allclose(last, model.predict(X), rtol=1e-9)
 
 
+@pytest.mark.thinned(1)
 @each_fit
 def test_labels_are_those_of_the_largest_probability(name):
     model, X = fitted(name)

@@ -195,6 +195,7 @@ def test_a_model_tells_how_it_was_chosen_also_from_its_file(search, tmp_path):
     assert info["cross_validation"] == {**known, "chosen": found.best_params_}
 
 
+@pytest.mark.thinned(1)
 @each
 def test_a_fit_forgets_the_one_before(search):
     frame = pd.DataFrame(X).add_prefix("x")
@@ -305,6 +306,7 @@ def test_groups_are_never_divided():
             np.testing.assert_array_equal(found.cv_results_["mean_test_score"], by_hand.cv_results_["mean_test_score"])
 
 
+@pytest.mark.slow
 def test_groups_reach_a_nested_search():
     groups = np.arange(M) // 8
     with config_context(enable_metadata_routing=True):
@@ -338,6 +340,7 @@ def test_a_class_may_be_absent_from_the_training_rows():
     assert np.isfinite(model.cv_results_["mean_test_score"]).all()
 
 
+@pytest.mark.thinned(1)
 @each
 def test_a_nested_search_knows_nothing_of_the_rows_held_out(search):
     y = y_of(search)
@@ -352,6 +355,7 @@ def test_a_nested_search_knows_nothing_of_the_rows_held_out(search):
     assert not np.array_equal(one[train], other[train])
 
 
+@pytest.mark.slow
 def test_where_there_is_nothing_to_learn_no_candidate_seems_to_learn():
     rng = np.random.default_rng(0)
     noise = rng.normal(size=(M, 20))
@@ -360,6 +364,7 @@ def test_where_there_is_nothing_to_learn_no_candidate_seems_to_learn():
     assert model.best_score_ > 0.95 * y.var()
 
 
+@pytest.mark.thinned(1)
 @each
 def test_features_that_say_nothing_leave_the_constant(search):
     model = search(penalty=["l1", "l2", "linf", None], max_rounds=20).fit(np.ones((M, 2)), y_of(search))

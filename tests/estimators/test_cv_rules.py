@@ -147,6 +147,7 @@ def test_options_of_the_search_hold_with_trees(options):
         assert model.best_score_ <= results["mean_test_score"][best] + results["standard_error"][best]
 
 
+@pytest.mark.slow
 def test_a_group_is_never_divided():
     """Groups have one label each: trees know those of a group that they have seen, and nothing of others."""
     rng = np.random.default_rng(0)

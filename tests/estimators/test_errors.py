@@ -303,6 +303,7 @@ def test_thousands_of_threads_are_no_error():
     np.testing.assert_array_equal(found, known)
 
 
+@pytest.mark.slow
 def test_weights_far_apart_are_no_error_in_a_cross_validation():
     weight = np.where(np.arange(M) % 2, 1e126, 1e-140)
     known = QuadBoostRegressorCV(max_rounds=9).fit(X[1::2], X[1::2, 0])

@@ -47,6 +47,7 @@ def test_its_columns_may_be_categories_and_hold_missing_values(kind):
     assert estimate_memory(kind(dense), LABELS, **options) >= estimate_memory(dense, LABELS, **options)
 
 
+@pytest.mark.thinned(1)
 @pytest.mark.parametrize(
     "model", [QuadBoostClassifier(), QuadBoostClassifierCV(reg_lambda=3, cv=2)], ids=["plain", "search"]
 )

@@ -139,6 +139,7 @@ def test_a_search_scores_candidates_within_the_constraints():
     assert search.best_score_ > 1.1 * free.best_score_, "the constraints cost something here, and the score says so"
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize(
     ("penalty", "strengths"), [("l1", 4), ("l1", [0.1, 0.01]), ("l2", 4), ("linf", [0.01, 0.05])], ids=str
 )
@@ -299,6 +300,7 @@ def test_rules_are_monotone_exactly(parameters, tmp_path):
         check_monotone(free.ensemble_)
 
 
+@pytest.mark.slow
 def test_classifiers_and_searches_with_rules_are_monotone_exactly(tmp_path):
     X, y = table()
     model = QuadBoostClassifier(**RULES, monotonic_cst=SIGNS).fit(X, y > 1)

@@ -56,7 +56,7 @@ def test_constructor_is_as_documented():
         "n_trees": 0,
         "max_leaves": 31,
         "max_conditions": None,
-        "growth_rows": 40_000,
+        "growth_rows": 200_000,
         "reg_lambda": "auto",
         "alpha_max": 0.1,
         "mode": "corrective",
@@ -155,6 +155,7 @@ def test_names_of_a_frame_are_kept_and_columns_found_by_name():
 DTYPES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "g", ">f8", ">i4", "O"]
 
 
+@pytest.mark.thinned(7)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_every_real_dtype_gives_the_model_of_the_same_numbers(dtype):
     numbers = (np.arange(M * 3).reshape(M, 3) * 7919) % (2 if dtype == "?" else 50)
@@ -198,6 +199,7 @@ def test_a_table_of_floats_is_not_copied(layout, dtype):
 # --- labels and class weights -------------------------------------------------------------------------------
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(
     "labels",
     [
@@ -430,6 +432,7 @@ def test_importances_of_weighted_rows_and_several_outputs_add_up_to_one():
     assert model.feature_importances_.sum() == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 def test_what_is_kept_with_the_model_is_json():
     model = fitted(QuadBoostClassifier, random_state=np.random.RandomState(0), callbacks=[print])
     info = json.loads(json.dumps(model.ensemble_.info, allow_nan=False))

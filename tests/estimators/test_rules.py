@@ -142,6 +142,7 @@ def test_a_whole_weight_is_a_repetition_bit_for_bit(kind, options):
     assert_same_model(fitted(kind, weight=REPEATS, growth_rows=350, **options), repeated)
 
 
+@pytest.mark.thinned(2)
 @each_fit
 def test_weights_of_classes_count_as_weights_of_rows(options):
     found = fitted(class_weight={"yes": 2, "no": 1}, **options)

@@ -269,6 +269,7 @@ def test_the_waterfall_ends_at_the_score_and_changes_flip_the_label(shown):
         assert (scores(page)[0] > 0) == (other == "yes")
 
 
+@pytest.mark.slow
 def test_the_border_of_the_table_moves_by_keyboard(shown):
     page, _, _ = shown
     before = page.run("document.getElementById('fp').textContent")

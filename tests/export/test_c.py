@@ -91,6 +91,7 @@ def test_predictions_of_scores_far_out(kind, tmp_path):
     check_found(*far_out(kind), tmp_path)
 
 
+@pytest.mark.thinned(1)
 @pytest.mark.parametrize("made", [by_hand, without_voters, mixed])
 def test_odd_models(made, tmp_path):
     check_found(*made(), tmp_path)

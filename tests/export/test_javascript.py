@@ -87,6 +87,7 @@ def test_predictions_of_scores_far_out(kind, tmp_path):
     check_found(*far_out(kind), tmp_path)
 
 
+@pytest.mark.thinned(1)
 @needs_node
 @pytest.mark.parametrize("made", [by_hand, without_voters, mixed])
 def test_odd_models(made, tmp_path):
@@ -119,6 +120,7 @@ def test_a_page_gets_one_variable(tmp_path):
     assert found == [["scorer"], 0, list(fitted("logit-2").feature_names)]
 
 
+@pytest.mark.thinned(1)
 @needs_node
 @pytest.mark.parametrize(
     ("row", "message"),

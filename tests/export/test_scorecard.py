@@ -12,7 +12,7 @@ from export_models import fitted, hard_rows
 
 from quadboost.export import to_scorecard
 from quadboost.export.additive import additive
-from quadboost.export.scorecard import Row
+from quadboost.export.scorecard import Row, harmless
 
 NUMBER = r"(-?[\d.e+-]+)"
 
@@ -52,6 +52,7 @@ def rows_of(frame):
     ]
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("kind", ["logit-2", "logistic-2"])
 @pytest.mark.parametrize(("digits", "atol"), [(0, 3.5), (2, 0.035), (None, 1e-9)])
 def test_points_are_those_of_the_log_odds(kind, digits, atol):
@@ -147,3 +148,10 @@ def test_models_without_log_odds_of_two_classes_are_refused(kind):
 def test_wrong_scales_are_refused(wrong):
     with pytest.raises(ValueError, match=f"{next(iter(wrong))} is"):
         to_scorecard(fitted("logit-2"), **wrong)
+
+
+@pytest.mark.parametrize(
+    ("value", "cell"), [("=1+1", "'=1+1"), ("a\0b", "a\ufffdb"), ("\0=1", "\ufffd=1"), ("plain", "plain"), (-1.5, -1.5)]
+)
+def test_a_cell_is_no_formula_and_can_be_written_by_every_python(value, cell):
+    assert harmless(value) == cell

@@ -69,6 +69,7 @@ def test_same_bits(kind, database):
     check_found(model, frame, ask(database, model, frame))
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("kind", FAR)
 def test_predictions_of_scores_far_out(kind, database):
     model, frame = far_out(kind)

@@ -14,6 +14,7 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 
 from quadboost import QuadBoostClassifier
+from quadboost.fitting import calibration
 from quadboost.fitting.calibration import fit_link, left_out
 from quadboost.fitting.problem import Rows
 
@@ -100,6 +101,7 @@ def test_scores_left_out_are_those_of_fits_without_the_row():
 # --- what a model does with it -------------------------------------------------------------------------------
 
 
+@pytest.mark.thinned(4)
 @each_fit
 @each_target
 def test_probabilities_are_strictly_between_0_and_1_and_the_label_is_the_likeliest(y, options):
@@ -186,6 +188,25 @@ def made_rows(m=1500, seed=0):
     rng = np.random.default_rng(seed)
     Z = rng.normal(size=(m, 6))
     return Z, (rng.random(m) < 1 / (1 + np.exp(-2 * Z[:, 0] - np.sin(2 * Z[:, 1])))).astype(int)
+
+
+def test_folds_have_only_the_time_that_training_left(monkeypatch):
+    """Where there is none, the training rows must do; nothing is cut short silently."""
+    many = {"penalty": "l2", "reg_lambda": 1.0}
+    without_limit = fitted(TWO, **many).ensemble_.slope
+    seen = []
+    own = calibration._scores_of_folds
+
+    def watched(problem, measured, options, trained):
+        seen.append(options.schedule.max_seconds)
+        return own(problem, measured, options, trained)
+
+    monkeypatch.setattr(calibration, "_scores_of_folds", watched)
+    ample = fitted(TWO, max_seconds=1e4, **many)
+    assert 0 < seen[-1] < 1e4
+    assert ample.ensemble_.slope == without_limit
+    assert np.isfinite(fitted(TWO, max_seconds=0.0, **many).predict_proba(X)).all()
+    assert seen[-1] == 0.0
 
 
 @pytest.mark.thinned(1)

@@ -234,6 +234,7 @@ def test_a_whole_weight_is_a_repetition_bit_for_bit(name, penalty):
     assert found.reg_lambda_ == known.reg_lambda_
 
 
+@pytest.mark.thinned(1)
 @pytest.mark.parametrize("name", NAMES)
 def test_rows_of_no_weight_are_no_rows(name):
     kept = np.random.default_rng(2).random(M) < 0.7

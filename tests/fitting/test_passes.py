@@ -123,6 +123,14 @@ def test_the_violation_is_zero_only_at_the_minimum(name):
     assert done.violation() < 1e-2 * begin.violation()
 
 
+@pytest.mark.parametrize("name", ["logistic", "poisson"])
+def test_at_the_end_predictions_are_right_on_average(name):
+    rows, loss, first = rows_of(name)
+    rough = replace(SCHEDULE, tol=1e-2)
+    stage = minimise(rows, loss, penalties_of(L1(0.01), rows), rough, first)[0].stage
+    assert abs(np.average(loss.pull(stage.scores, rows.y)[:, 0], weights=rows.weight)) < 1e-12
+
+
 @each
 def test_a_reason_to_stop_is_handed_on(name):
     rows, loss, first = rows_of(name)

@@ -74,6 +74,7 @@ def exact(H, weight, fit_intercept, output):
     return share @ (y - Z @ a) ** 2 + RIDGE * a @ a
 
 
+@pytest.mark.thinned(2)
 @each_weight
 @with_or_without
 @with_sketch

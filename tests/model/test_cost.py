@@ -100,6 +100,7 @@ def test_a_level_without_a_voter_scores_as_one_never_seen(
     ]
 
 
+@pytest.mark.slow
 def test_integers_of_one_hash_cannot_be_categories(tmp_path: Path) -> None:
     path = tmp_path / "model.h5"
     alike = [[k * (2**61 - 1)] for k in range(30_000)]

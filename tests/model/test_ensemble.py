@@ -216,6 +216,7 @@ def test_rows_of_another_width_are_refused():
         Ensemble([0], [0.0], [1.0], 0.0, n_features=2).predict(np.zeros((5, 3)))
 
 
+@pytest.mark.slow
 def test_an_ensemble_needs_numpy_alone(run_python):
     loaded = run_python(
         "import sys, quadboost\n"

@@ -135,6 +135,7 @@ def test_a_file_system_that_cannot_sync_directories_will_do(path: Path, monkeypa
     assert bits(read_model(path)) == bits(example())
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_the_old_model_and_no_litter(path: Path) -> None:
     """The limit on the size of a file makes the kernel refuse to write on, as it does when a disk is full."""
     write_model(path, large(1.0))

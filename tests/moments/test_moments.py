@@ -140,6 +140,7 @@ def test_a_sum_of_many_parts_has_the_memory_of_one():
 # --- copies, processes and threads --------------------------------------------------------------------------
 
 
+@pytest.mark.thinned(12)
 @pytest.mark.parametrize("used", [False, True], ids=["fresh", "boosted"])
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda own: pickle.loads(pickle.dumps(own))])
 @each_target

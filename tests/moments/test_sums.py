@@ -35,6 +35,7 @@ def added(parts):
 # --- what they are ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thinned(10)
 @each_weight
 @each_target
 def test_sums_are_those_of_the_outputs_of_voters(target, weight):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from parts_of_tables import in_parts, table, targets, weights
 
@@ -44,3 +45,11 @@ def test_weights_too_small_to_count_are_none_for_all_parts():
     found = survey(in_parts(X, Y["labels"], weight), True, Reading())
     assert found.n_rows == M - 5
     assert not found.is_weighted
+
+
+def test_ordered_categories_are_numbers_where_the_score_must_be_monotone():
+    frame = X.assign(text=pd.Categorical(X["text"], ["rare", "zz", "y", "x"], ordered=True))
+    reading = Reading(monotonic_cst={"text": 1})
+    found = survey(in_parts(frame, Y["labels"]), True, reading)
+    assert found.schema == Problem.of_labels(frame, Y["labels"], None, reading).schema
+    assert found.schema.orders == {2: ["rare", "zz", "y", "x"]}

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 def script(monkeypatch):
     monkeypatch.syspath_prepend(Path(__file__).resolve().parents[2] / "scripts")
     script = importlib.import_module("measure_defaults")
-    monkeypatch.setattr(script, "SQRT_M_TIMES_L1", (0.3, 1.0, 3.0))
+    monkeypatch.setattr(script, "SQRT_M_TIMES_L1", (0.4, 1.0, 3.0))
     short = {family: (values[-2:], options) for family, (values, options) in script.M_BY_K_TIMES_L2.items()}
     monkeypatch.setattr(script, "M_BY_K_TIMES_L2", short)
     monkeypatch.setattr(script, "VARIANTS", {name: values[:2] for name, values in script.VARIANTS.items()})
@@ -35,7 +35,7 @@ def test_every_part_is_reported(script, records):
     table = script.Table("text", "given", lambda seed: (frame, (frame.x % 4 > 1).to_numpy().astype(object)), 40)
     records = pd.concat([records, pd.DataFrame(script.measure(table, 0))])
     found = dict(script.report(records))
-    assert len(found) == 17
+    assert len(found) == 18
     for title, part in found.items():
         assert part.notna().all(axis=None), title
         assert script.as_markdown(part).count("\n") == len(part) + 1
