@@ -136,7 +136,7 @@ def fit_there(n_rows: int, n_parts: int, d: int) -> Fitted:
         da.from_delayed(make(number, n_rows // n_parts, d), (n_rows // n_parts, d + 1), np.float64)
         for number in range(n_parts)
     ]
-    options = {"threads_per_worker": 1, "processes": True, "dashboard_address": None, "memory_limit": 0}
+    options = {"threads_per_worker": 1, "processes": True, "dashboard_address": ":0", "memory_limit": 0}
     with LocalCluster(n_workers=N_WORKERS, **options) as cluster, Client(cluster) as client:
         rows = da.concatenate(blocks)
         X, y = client.persist([rows[:, :-1], rows[:, -1]])

@@ -28,7 +28,7 @@ def two_processes() -> Iterator[Any]:
     with (
         dask.config.set(patient),
         LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit=0
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", memory_limit=0
         ) as cluster,
         Client(cluster) as client,
     ):

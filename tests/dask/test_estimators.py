@@ -180,4 +180,4 @@ def test_workers_that_die_in_any_pass_change_nothing(client, tmp_path, weight):
 
     assert_same_fit("far", WEIGHTS[weight], 4, 0, client=client, source=killing)
     killed = {path.name for path in tmp_path.iterdir()}
-    assert {"Ask", "_code", "_sums", "JointSums"} <= killed, killed
+    assert {"Ask", "code_part", "sums_of", "JointSums"} <= killed

@@ -94,7 +94,7 @@ def test_what_is_no_client_is_refused():
 def test_a_client_that_cannot_be_asked_is_refused():
     from distributed import Client, LocalCluster
 
-    with LocalCluster(n_workers=0, processes=False, dashboard_address=None) as cluster:
+    with LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as cluster:
         closed = Client(cluster)
         closed.close()
         with pytest.raises(ValueError, match="the client is closed; give one that runs"):
