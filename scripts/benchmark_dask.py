@@ -76,13 +76,15 @@ def name_of(question: Any) -> str:
     return getattr(question, "__name__", type(question).__name__).strip("_")
 
 
-class TimedClassifier(DaskQuadBoostClassifier):
-    """A fit whose passes are noted."""
+def timed_classifier(client: Any, passes: list[Pass]) -> Any:
+    """An estimator whose passes are noted."""
 
-    def _source(self, X: Any, y: Any, sample_weight: Any) -> TimedSource:
-        source = super()._source(X, y, sample_weight)
-        self.source_ = TimedSource(source.parts, source.client, source.room)
-        return self.source_
+    class Timed(DaskQuadBoostClassifier):
+        def _source(self, X: Any, y: Any, sample_weight: Any) -> TimedSource:
+            source = super()._source(X, y, sample_weight)
+            return TimedSource(source.parts, source.client, source.room, passes=passes)
+
+    return Timed(client=client)
 
 
 def cpu_of_workers(client: Any) -> float:
@@ -140,12 +142,13 @@ def fit_there(n_rows: int, n_parts: int, d: int) -> Fitted:
         X, y = client.persist([rows[:, :-1], rows[:, -1]])
         wait([X, y])
         client.run(gc.collect)
-        model = TimedClassifier(client=client)
+        passes: list[Pass] = []
+        model = timed_classifier(client, passes)
         cpu, start = (cpu_of_workers(client), time.process_time()), time.perf_counter()
         model.fit(X, y)
         seconds = time.perf_counter() - start
         cpu = cpu_of_workers(client) - cpu[0], time.process_time() - cpu[1]
-        return Fitted(*cpu, seconds, bits(model), model.source_.passes)
+        return Fitted(*cpu, seconds, bits(model), passes)
 
 
 def seconds_of_cluster(fitted: Fitted, n_rows: int) -> list[tuple[str, float]]:

@@ -30,8 +30,8 @@ import numpy as np
 
 N_FEATURES, GROUP_ROWS = 30, 250_000
 ROUNDS, FEWER, FEW = 1_000, 60, 20
-MEMORY = 1_200_000_000  # for rows, codes and sums; the interpreter, libraries and Gram columns come on top
-COLUMNS = 1 << 28
+MEMORY = 1_000_000_000  # for rows, codes and sums; the interpreter and libraries, and COLUMNS, come on top
+COLUMNS = 1 << 29  # for Gram columns and joint sums
 
 
 def make_file(path: Path, n_rows: int) -> None:

@@ -23,7 +23,8 @@ def two_processes() -> Iterator[Any]:
     import dask
     from distributed import Client, LocalCluster
 
-    patient = {"distributed.comm.timeouts.connect": "600s", "distributed.comm.timeouts.tcp": "600s"}
+    names = ("comm.timeouts.connect", "comm.timeouts.tcp", "deploy.lost-worker-timeout")
+    patient = {f"distributed.{name}": "600s" for name in names}
     with (
         dask.config.set(patient),
         LocalCluster(
