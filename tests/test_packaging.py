@@ -42,6 +42,7 @@ def test_commands_can_be_loaded(distribution):
         "quadboost-predict",
         "quadboost-export",
         "quadboost-report",
+        "quadboost-sums",
     }
     assert all(callable(entry.load()) for entry in commands)
 

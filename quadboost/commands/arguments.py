@@ -260,7 +260,7 @@ def _add_trees(add: Callable[..., None]) -> None:
 def _add_rounds(add: Callable[..., None]) -> None:
     modes = ("corrective", "forward")
     add("--mode", "re-weight a voter drawn again, or add it (default: corrective)", choices=modes)
-    add("--max-rounds", "most boosting rounds, for each output (default: 200000; 1000 in a cross-validation)", **COUNT)
+    add("--max-rounds", "most boosting rounds, for each output (default: 100000; 1000 in a cross-validation)", **COUNT)
     add(
         "--reweight-every",
         "re-weight all voters every N rounds; auto: solve for all weights where that pays (default: auto)",

@@ -88,7 +88,7 @@ def test_log_odds_are_those_of_the_probabilities():
         (QuadBoostClassifier(loss="logistic", warm_start=True), "warm_start is for loss='squared'"),
         (QuadBoostRegressor(loss="logistic"), "loss='logistic' is not known; use 'squared', 'huber'"),
         (QuadBoostRegressor(loss="quantile", quantile=1.5), "quantile=1.5 must lie between 0 and 1"),
-        (QuadBoostRegressor(loss="quantile", quantile=0), "quantile=0 must be a positive"),
+        (QuadBoostRegressor(loss="quantile", quantile=0), "quantile=0 must lie between 0 and 1"),
         (QuadBoostRegressor(loss="huber", huber_width=0), "huber_width=0 must be a positive"),
         (QuadBoostRegressor(loss="poisson"), "loss='poisson' is for counts, which are not negative"),
     ],
