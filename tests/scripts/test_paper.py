@@ -299,8 +299,7 @@ class TestAdaBoost:
         assert len(voter) == 0
 
 
-@pytest.mark.thinned(1)
-@pytest.mark.parametrize("peer", [LightGBM(), SklearnAdaBoost()])
+@pytest.mark.parametrize("peer", [pytest.param(LightGBM(), marks=pytest.mark.oracle("lightgbm")), SklearnAdaBoost()])
 def test_stages_of_a_peer_are_the_fits_of_each_setting(split, peer):
     settings = peer.settings[:2]
     together = peer.fit(split.train, settings)(split.test)
