@@ -247,6 +247,8 @@ def additive(model: Any) -> Additive:
         feature: {_plain(value, names[feature]): level for value, level in level_of.items()}
         for feature, level_of in ensemble.schema.level_of.items()
     }
+    for feature, order in ensemble.schema.orders.items():  # text, which the score follows by its place
+        levels[feature] = {level: place for place, level in enumerate(order)}
     return Additive(
         ensemble=ensemble,
         names=names,
@@ -259,7 +261,7 @@ def additive(model: Any) -> Additive:
 
 def _holds(ensemble: Ensemble, feature: int) -> str:
     if feature not in ensemble.categories:
-        return NUMBER
+        return TEXT if feature in ensemble.schema.orders else NUMBER
     level_of = ensemble.schema.level_of[feature]
     kind = kind_of(level_of) if level_of else TEXT
     return kind if kind in (TEXT, MIXED) else BOOLEAN if kind == "true and false" else NUMBERS

@@ -1,10 +1,15 @@
 """What every export reads of a model."""
 
+import sqlite3
+from contextlib import closing
+
 import numpy as np
+import pandas as pd
 import pytest
 from export_models import KINDS, by_hand, fitted, hard_rows, same_bits, table
 
 from quadboost import Ensemble, QuadBoostClassifier
+from quadboost.export import to_sql
 from quadboost.export.additive import N_EXAMPLES, Steps, Tree, additive, without_idle_nodes
 
 
@@ -113,3 +118,20 @@ def test_exports_are_imported_without_what_few_need(run_python):
     assert (
         run_python("import sys, quadboost; quadboost.load; print('quadboost.export' in sys.modules)").strip() == "False"
     )
+
+
+@pytest.mark.parametrize("n_trees", [0, 5])
+def test_ordered_categories_are_text_to_exports(n_trees):
+    rng = np.random.default_rng(0)
+    size = pd.Categorical(rng.choice(["s", "m", "l"], 300), categories=["s", "m", "l"], ordered=True)
+    X = pd.DataFrame({"size": size, "z": rng.normal(size=300)})
+    model = QuadBoostClassifier(monotonic_cst={"size": 1}, n_trees=n_trees).fit(X, size.codes + X["z"] > 1)
+    rows = [["s", 0.0], ["m", 0.0], ["l", 0.0], [None, 0.5]]
+    found = additive(model)
+    assert found.holds == ("text", "number")
+    table = pd.DataFrame(rows, columns=["size", "z"])
+    assert found.scored(rows).scores[:, 0].tolist() == model.ensemble_.decision_function(table).tolist()
+    with closing(sqlite3.connect(":memory:")) as database:
+        table.to_sql("t", database, index=False)
+        scores = [row[0] for row in database.execute(to_sql(model, "t", dialect="sqlite"))]
+    assert scores == model.ensemble_.decision_function(table).tolist()
