@@ -241,7 +241,10 @@ def _monotone(given: Sequence[str], names: Sequence[str]) -> dict[int, int]:
                 )
             if name not in names:
                 raise ValueError(f"--monotone names {name!r}, which is not among the features, {listed(names)}")
-            signs[list(names).index(name)] = int(sign)
+            column = list(names).index(name)
+            if column in signs:
+                raise ValueError(f"--monotone names {name!r} twice; give it one sign")
+            signs[column] = int(sign)
     return signs
 
 

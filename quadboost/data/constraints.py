@@ -109,7 +109,7 @@ def _items(given: Any, schema: FrameSchema) -> list[tuple[int, Any]]:
         if len({feature for feature, _ in items}) < len(items):
             raise ValueError(f"monotonic_cst={given!r} has a column by its name and by its number; give it once")
         return items
-    if isinstance(given, str) or not hasattr(given, "__len__"):
+    if not isinstance(given, list | tuple | np.ndarray):  # others, as a pandas Series, may have an order of their own
         raise ValueError(
             f"monotonic_cst={given!r} must be a dict from columns to -1, 0 or 1, or a list with one of these per column"
         )

@@ -138,6 +138,7 @@ IRIS = ["--example", "iris", "-o", "new.h5"]
         ([*IRIS, "--class-weight", "setosa=x"], "'x' is not a number"),
         ([*IRIS, "--class-weight", "setosa=-1"], "--class-weight -1.0 must be a positive"),
         ([*IRIS, "--example", "diabetes", "--class-weight", "balanced"], "--class-weight is for classification"),
+        ([*TRAIN, "--monotone", "id=1,id=-1"], "--monotone names 'id' twice; give it one sign"),
         ([*TRAIN, "--interactions", "code,cod"], "--interactions names 'cod', which is not among the features, 'id', "),
         ([*TRAIN, "--interactions", "all"], "--interactions names 'all', which is not among the features"),
         ([*TRAIN, "--monotone", "code"], "--monotone 'code' must be COLUMN=1 for a rising score, or COLUMN=-1 for"),

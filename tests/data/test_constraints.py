@@ -54,6 +54,7 @@ def test_where_nothing_is_constrained_there_are_no_signs(given):
         ({"income": 1, 0: 1}, "has a column by its name and by its number; give it once"),
         ([1, 0], "monotonic_cst has 2 signs, but X has 3 columns; give one each"),
         ("income", "monotonic_cst='income' must be a dict from columns to -1, 0 or 1, or a list"),
+        ({1, -1, 0}, "must be a dict from columns to -1, 0 or 1, or a list"),
         (1, "monotonic_cst=1 must be a dict"),
     ],
     ids=repr,
