@@ -232,9 +232,11 @@ class _Fit:
 
     def _at_once(self) -> float:
         """All weights solved for together: a few vectors of weights and of scores; with passes, what each came to."""
+        if self.options.mode == "forward":
+            return 8.0 * self.m * self.n_outputs * 9
         n_voters = float(self.n_cuts.sum()) + self.n_missing + self._n_rules
         n_kept = MOST_KEPT if self.options.loss != "squared" else 0
-        sketch = 8 * 4 * directions_for(self.m)  # the directions, and what becomes of them
+        sketch = 8 * 7 * directions_for(self.m)  # the directions, how they are made, and what becomes of them
         return n_voters * (120 + sketch + 8 * self.n_outputs * (16 + n_kept)) + 8 * self.m * self.n_outputs * 9
 
     @property

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 ROWS_AT_A_TIME = 8192
 MOST_CELLS = 1 << 16  # of the tables of some rules: they stay in a core's own memory
-MOST_RULES, MOST_ROWS_OF_RULES = 2000, 100_000_000  # and rules times rows: more would take a good part of a fit
+MOST_RULES, MOST_ROWS_OF_RULES = 2000, 200_000_000  # and rules times rows: more would take a good part of a fit
 
 
 @dataclass(frozen=True)

@@ -118,7 +118,7 @@ def test_parts_are_asked_and_kept_on_the_workers(client):
 @pytest.mark.slow
 def test_a_worker_that_dies_costs_nothing_but_time(client, tmp_path):
     numbers, source = table()
-    source = clusters.KillingSource(source.parts, client, tmp_path)
+    source = clusters.KillingSource(source.parts, client, folder=tmp_path)
     wanted = numbers.sum(axis=0).tolist()
     assert source.reduce(clusters.column_sums).tolist() == wanted
     codes = source.map(clusters.code)
