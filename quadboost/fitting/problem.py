@@ -11,7 +11,7 @@ import numpy as np
 from ..boosting.limits import Limits, limited
 from ..boosting.penalties import L1, Penalty
 from ..boosting.result import Boosted
-from ..data.constraints import ANY_MEET, Meetings, constrained_columns, meetings_of, signs_of
+from ..data.constraints import ANY_MEET, Meetings, check_numbers, constrained_columns, meetings_of, signs_of
 from ..data.exact import effective_count
 from ..data.examples import (
     Examples,
@@ -282,6 +282,7 @@ def shape_bins(voters: Voters, column: int, cuts: np.ndarray) -> np.ndarray:
 
 
 def _read(given: Examples, reading: Reading) -> tuple[FrameSchema, np.ndarray]:
+    check_numbers(given.X, monotonic_cst=reading.monotonic_cst, interaction_cst=reading.interaction_cst)
     schema, matrix = read_table(
         given.X,
         categorical_features=reading.categorical_features,
