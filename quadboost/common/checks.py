@@ -60,7 +60,7 @@ def functions(name: str, value: Any) -> list[Any]:
 def one_of(name: str, value: Any, known: Sequence[Any]) -> Any:
     if not any(value is k or (isinstance(value, str) and value == k) for k in known):
         *others, last = (repr(k) for k in known)
-        raise ValueError(f"{name}={value!r} is not known; use {', '.join(others) + ' or ' if others else ''}{last}")
+        raise ValueError(f"{name}={value!r:.60} is not known; use {', '.join(others) + ' or ' if others else ''}{last}")
     return value
 
 

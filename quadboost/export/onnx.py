@@ -28,6 +28,7 @@ UP_TO, EQUAL = 0, 4  # modes of nodes: true where the value is at most the thres
 PREFIX = "quadboost/"  # of names inside the model
 OUTPUTS = ("scores", "label", "probabilities", "prediction", "contributions")
 TESTS = "quadboost_self_test"  # the key of the examples in the metadata
+NO_ROWS = "give some rows, to_onnx(pipeline, X[:1]), as an array or a pandas DataFrame"
 NEEDS_ONNXRUNTIME = (
     "running the self-test of an ONNX model needs onnxruntime, which is not installed; pip install 'quadboost[onnx]'"
 )
@@ -75,7 +76,8 @@ def to_onnx(
     form = additive(last)
     check_text(form.names, "ONNX")
     check_text([*form.classes, *(v for levels in form.levels.values() for v in levels)], "ONNX", nul=True)
-    _check_types(X, dtype)
+    if X is not None or before:
+        _check_rows(X, dtype)
     if before:
         steps = preparation.Preparation(before, X)
         graph = Graph(np.dtype(dtype), missing_text, ml=preparation.ML_OPSET)
@@ -109,14 +111,18 @@ def self_test(model: str | os.PathLike[str] | bytes | ModelProto) -> int:
         raise ImportError(NEEDS_ONNXRUNTIME) from None
 
     if isinstance(model, str | os.PathLike):
-        model = os.fspath(model)
+        with open(model, "rb") as file:
+            model = file.read()
     elif hasattr(model, "SerializeToString"):
         model = model.SerializeToString()
     elif not isinstance(model, bytes):
         raise TypeError(
             f"{model!r:.60} is no ONNX model; give what to_onnx returned, its bytes or the name of its file"
         )
-    session = InferenceSession(model)
+    try:
+        session = InferenceSession(model)
+    except Exception as error:  # of many kinds
+        raise ValueError(f"onnxruntime cannot load the model: {error}") from error
     metadata = session.get_modelmeta().custom_metadata_map
     if TESTS not in metadata:
         raise ValueError("the model has no self-test; only those that quadboost.export.to_onnx writes have one")
@@ -149,12 +155,14 @@ def _import_onnx() -> Any:
     return helper
 
 
-def _check_types(X: Any, dtype: str) -> None:
-    """Refuse rows of floats that the model would not take."""
-    kinds = getattr(X, "dtypes", None)
-    kinds = [getattr(X, "dtype", None)] if kinds is None else list(kinds)
-    for kind in {str(kind).lower() for kind in kinds if kind is not None}:
-        if kind in ("float16", "float32", "float64") and kind != dtype:
+def _check_rows(X: Any, dtype: str) -> None:
+    """Refuse what is no table, and floats that the model would not take."""
+    if not isinstance(X, np.ndarray) and not hasattr(X, "iloc"):
+        raise ValueError(f"X={X!r:.60}; {NO_ROWS}")
+    if X.ndim != 2 or 0 in X.shape:
+        raise ValueError(f"X has the shape {X.shape}; {NO_ROWS}")
+    for kind in {str(kind).lower() for kind in ([X.dtype] if isinstance(X, np.ndarray) else X.dtypes)}:
+        if kind.startswith("float") and kind != dtype:
             raise ValueError(f"X holds {kind}, but dtype is {dtype!r}; give X.astype({dtype!r}), or another dtype")
 
 

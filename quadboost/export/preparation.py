@@ -13,7 +13,6 @@ from .onnx import Graph, input_names
 
 ML_OPSET = 3  # skl2onnx knows none above
 NEEDS_SKL2ONNX = "converting a pipeline needs skl2onnx, which is not installed; pip install 'quadboost[onnx]'"
-NO_ROWS = "give a pipeline some rows, to_onnx(pipeline, X[:1]), as an array or a pandas DataFrame"
 # What the steps say may differ so much from what they say in Python, as a part of the largest value.
 ROUNDING = {"float64": 1e-9, "float32": 1e-4}
 
@@ -36,10 +35,6 @@ class Preparation:
     """Fitted steps, and rows as they take them; missing values and levels never seen are put into these."""
 
     def __init__(self, steps: list[Any], X: Any) -> None:
-        if not isinstance(X, np.ndarray) and not hasattr(X, "iloc"):
-            raise ValueError(f"X={X!r:.60}; {NO_ROWS}")
-        if X.ndim != 2 or 0 in X.shape:
-            raise ValueError(f"X has the shape {X.shape}; {NO_ROWS}")
         self.steps, self.X = steps, X
 
     def added_to(self, graph: Graph) -> tuple[list[Any], list[str]]:
@@ -91,7 +86,7 @@ class Preparation:
         rows = [row for row in rows if self._matrix(model, [row]) is not None]
         matrix = self._matrix(model, rows)
         if matrix is None:
-            raise ValueError(f"the steps before the model refuse the rows of X; {NO_ROWS} that they accept")
+            raise ValueError("the steps before the model refuse the rows of X; give rows that they accept")
         scores = self._scores(model, matrix)
         most = np.nan_to_num(np.abs(matrix)).max(axis=0)
         nudge = ROUNDING[str(np.result_type(matrix))] * most

@@ -58,7 +58,7 @@ class Scorecard:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a .csv or an .xlsx file, by the ending; it appears whole or not at all."""
-        name = os.fspath(path)
+        name = os.fsdecode(path)
         if not name.lower().endswith((".csv", ".xlsx")):
             raise ValueError(f"{name!r} ends in neither .csv nor .xlsx")
         content = self.to_xlsx() if name.lower().endswith(".xlsx") else self.to_csv().encode("utf-8-sig")
@@ -127,7 +127,7 @@ def to_scorecard(
     if finite("pdo", pdo) == 0:
         raise ValueError("pdo=0 must not be 0; it is how many points double the odds")
     if digits is not None and at_least("digits", digits, -MOST_DIGITS) > MOST_DIGITS:
-        raise ValueError(f"digits={digits} must be at most {MOST_DIGITS}; None does not round")
+        raise ValueError(f"digits={digits!r:.60} must be at most {MOST_DIGITS}; None does not round")
     with np.errstate(over="ignore", invalid="ignore"):
         card = _Card(form, float(pdo) / math.log(2.0), float(points), float(odds), digits)
     if not math.isfinite(card.largest):

@@ -155,6 +155,10 @@ def test_what_has_no_self_test_is_told(tmp_path):
     del made.metadata_props[:]
     with pytest.raises(ValueError, match="the model has no self-test"):
         self_test(made)
+    with pytest.raises(ValueError, match="onnxruntime cannot load the model"):
+        self_test(b"no model")
+    with pytest.raises(FileNotFoundError):
+        self_test("nowhere.onnx")
     for wrong in (None, 3, ["model.onnx"]):
         with pytest.raises(TypeError, match="is no ONNX model; give what to_onnx returned"):
             self_test(wrong)

@@ -134,10 +134,10 @@ def test_without_steps_before_it_a_model_is_exported_as_it_is():
 @pytest.mark.parametrize(
     ("given", "options", "message"),
     [
-        (None, {}, r"X=None; give a pipeline some rows, to_onnx\(pipeline, X\[:1\]\)"),
-        ([[1.0] * 5], {}, "give a pipeline some rows, .* as an array or a pandas DataFrame"),
-        (X[:0], {}, r"X has the shape \(0, 5\); give a pipeline some rows"),
-        (X[0], {}, r"X has the shape \(5,\); give a pipeline some rows"),
+        (None, {}, r"X=None; give some rows, to_onnx\(pipeline, X\[:1\]\)"),
+        ([[1.0] * 5], {}, "give some rows, .* as an array or a pandas DataFrame"),
+        (X[:0], {}, r"X has the shape \(0, 5\); give some rows"),
+        (X[0], {}, r"X has the shape \(5,\); give some rows"),
         (X[:1].astype(np.float32), {}, r"X holds float32, but dtype is 'float64'; give X.astype\('float64'\)"),
         (X[:1], {"dtype": "float32"}, "X holds float64, but dtype is 'float32'"),
         (X[:1, :3], {}, "the steps before the model refuse the rows of X|skl2onnx cannot convert the steps"),
@@ -152,8 +152,10 @@ def test_wrong_arguments_are_refused(given, options, message):
 
 
 def test_a_model_refuses_rows_of_another_type_as_a_pipeline_does():
-    with pytest.raises(ValueError, match="X holds float32, but dtype is 'float64'"):
-        to_onnx(QuadBoostClassifier(max_rounds=5).fit(X, TWO), X[:1].astype(np.float32))
+    model = QuadBoostClassifier(max_rounds=5).fit(X, TWO)
+    for given in (X[:1].astype(np.float32), FRAME.astype({"a": "float32"}), 3, "X", [[1.0] * 5]):
+        with pytest.raises(ValueError, match=r"X holds float32, but dtype is 'float64'|give some rows"):
+            to_onnx(model, given)
 
 
 def test_steps_that_nobody_can_convert_and_other_models_are_refused():

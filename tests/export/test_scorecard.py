@@ -15,7 +15,7 @@ from export_models import fitted, hard_rows
 from quadboost import Ensemble, QuadBoostClassifier
 from quadboost.export import to_scorecard
 from quadboost.export.additive import additive
-from quadboost.export.scorecard import Row, harmless
+from quadboost.export.scorecard import Row, harmless, writable
 
 NUMBER = r"(-?[\d.e+-]+)"
 
@@ -192,8 +192,9 @@ def test_control_characters_in_names_levels_and_classes_are_spelt_out_in_files(t
     lines = [row for row in csv.reader(io.StringIO(text, newline="")) if row]
     assert ["x\\x03", 'is "a\\u0001b"', "58"] in sheets
     assert "probability of \\x05" in {cell for row in sheets for cell in row}
-    shown = {row[0] for row in sheets}
-    assert {"a\\x01b", "\\x02=1+1", "\\r=1", "\\ufffe", "\\ud800"} <= shown
+    shown, given = {row[0] for row in sheets}, {row[0] for row in card.examples[1:] if row[0]}
+    assert given & {"a\x01b", "\x02=1+1", "\r=1", "\ufffe", "\ud800"}
+    assert {writable(level) for level in given} <= shown
     assert {row[0].removeprefix("'") for row in lines} >= shown - {""}
 
 
