@@ -185,3 +185,14 @@ def mixed():
     categories = {0: [[1, 2.5], ["1"], ["x"]]}
     model = Ensemble([0] * 3, range(3), [0.1, 0.2, 0.7], 0.3, kind=[1] * 3, n_features=1, categories=categories)
     return model.replace(feature_names=["m"]), frame
+
+
+def ordered():
+    """A model of levels with an order. Python refuses other values; to an export they are missing."""
+    rng, sizes = np.random.default_rng(0), ["s", "m", "l"]
+    frame = pd.DataFrame({"size": pd.Categorical(rng.choice(sizes, 300), categories=sizes, ordered=True)})
+    frame["z"] = rng.normal(size=300)
+    frame.loc[::7, "size"] = None
+    y = frame["size"].cat.codes + frame["z"] > 1
+    model = QuadBoostClassifier(monotonic_cst={"size": 1}, n_trees=3, max_leaves=4).fit(frame, y).ensemble_
+    return model, frame.astype({"size": object})
