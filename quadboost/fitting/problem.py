@@ -11,6 +11,7 @@ import numpy as np
 from ..boosting.limits import Limits, limited
 from ..boosting.penalties import L1, Penalty
 from ..boosting.result import Boosted
+from ..common.checks import InfiniteValue, check_no_infinity
 from ..data.constraints import ANY_MEET, Meetings, check_numbers, constrained_columns, meetings_of, signs_of
 from ..data.exact import effective_count
 from ..data.examples import (
@@ -30,7 +31,7 @@ from ..model.ensemble import Ensemble
 from ..moments.sums import ColumnSums, Sums
 from ..voters.binned import Binned
 from ..voters.columns import Voters
-from ..voters.thresholds import InfiniteValue, candidate_voters
+from ..voters.thresholds import candidate_voters
 from ..voters.trees import Trees
 from .limits import limits_of
 
@@ -164,6 +165,7 @@ class Problem:
             position = positions_of(given.y, self.classes)
             targets, weight = one_vs_rest(position, len(self.classes)), times(given.weight, self.class_weight, position)
         matrix = to_matrix(given.X, self.schema, owner=reading.owner)
+        check_no_infinity(matrix, self.schema.feature_names)
         return Rows(given.part(matrix), targets, weight, given.weight)
 
     @property
