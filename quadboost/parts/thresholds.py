@@ -66,14 +66,15 @@ class _Sample:
 
     def __call__(self, part: Matrix) -> dict[int, Found]:
         X = checked_values(part.X)
-        rows, mass = slice(None), None if part.weight is None else row_mass(self.extent, part.weight)
+        mass = None if part.weight is None else row_mass(self.extent, part.weight)
+        rows = X
         if self.n_wanted < self.extent.n_rows:
-            rows, mass = self._rows(len(X), part.weight), None
+            rows, mass = X[self._rows(len(X), part.weight)], None
         missing = np.isnan(X).any(axis=0)
         least, largest = (end.reduce(X, axis=0, initial=np.nan) for end in (np.fmin, np.fmax))
         found = {}
         for f in range(X.shape[1]):
-            sample = _atoms_of(X[rows if f not in self.ends_only else slice(0), f].copy(), mass, None)
+            sample = _atoms_of(rows[: 0 if f in self.ends_only else None, f].copy(), mass, None)
             ends = (np.inf, -np.inf) if np.isnan(least[f]) else (float(least[f]) + 0.0, float(largest[f]) + 0.0)
             found[f] = Found(sample, *ends, bool(missing[f]))
         return found
@@ -208,7 +209,7 @@ class _Column:
         ranges = self.atoms.ranges(self.is_open)
         if self.extent.counts_rows and self.atoms.mass[self.is_open].sum() <= self.most:
             return Asked(ranges, None)
-        return Asked(ranges, cuts_within(ranges, min(DIVIDED, self.most // len(ranges[0]))))
+        return Asked(ranges, cuts_within(ranges, int(np.clip(self.most // len(ranges[0]), 4, DIVIDED))))
 
     @property
     def most(self) -> int:
