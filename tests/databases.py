@@ -60,9 +60,11 @@ class Duckdb:
 
         self.connection = duckdb.connect()
 
-    def put(self, frame, name):
+    def put(self, frame, name, types=None):
         self.connection.register("frame", frame)
         self.connection.execute(f"CREATE TABLE {quoted(name)} AS SELECT * FROM frame")
+        for column, kind in (types or {}).items():
+            self.connection.execute(f"ALTER TABLE {quoted(name)} ALTER {quoted(column)} TYPE {kind}")
 
     def ask(self, query):
         return self.connection.execute(query).df()
@@ -107,9 +109,10 @@ class Postgres:
         assert done.returncode == 0, done.stderr.decode()[:2000]
         return done.stdout.decode()
 
-    def put(self, frame, name):
-        types = {"b": "boolean", "i": "bigint", "f": "float8"}
-        columns = ", ".join(f"{quoted(column)} {types.get(frame[column].dtype.kind, 'text')}" for column in frame)
+    def put(self, frame, name, types=None):
+        known = {"b": "boolean", "i": "bigint", "f": "float8"}
+        kinds = {column: known.get(frame[column].dtype.kind, "text") for column in frame} | (types or {})
+        columns = ", ".join(f"{quoted(column)} {kind}" for column, kind in kinds.items())
         text = frame.to_csv(index=False, header=False, na_rep="\x01")
         self.psql(
             f"DROP TABLE IF EXISTS {quoted(name)};\nCREATE TABLE {quoted(name)} ({columns});\n"

@@ -48,7 +48,7 @@ LAZY = {
 # Who may import what else is not part of Python or numpy. What is not needed to load a model and predict is not
 # imported there, and what is optional not before it is used.
 OTHERS = {
-    "sklearn": "data.examples estimators.base estimators.plain estimators.watching estimators.cv "
+    "sklearn": "data.examples export.preparation estimators.base estimators.plain estimators.watching estimators.cv "
     "commands.train commands.train_data dask.estimators",
     "scipy": "bounds.risk",
     "joblib": "bounds.complexity",
@@ -59,9 +59,9 @@ OTHERS = {
     "shap": "explain.terms",
     "pyarrow": "commands.predict commands.recognise commands.report commands.tables commands.train_table "
     "commands.write_table parts.arrow parts.files",
-    "onnx": "export.onnx export.pipelines",
+    "onnx": "export.onnx",
     "onnxruntime": "export.onnx",
-    "skl2onnx": "export.pipelines",
+    "skl2onnx": "export.pipelines export.preparation",
     "openpyxl": "export.scorecard",
     "dask": "dask.source dask.collections dask.lazy dask.estimators",
     "distributed": "dask.source",

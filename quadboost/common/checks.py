@@ -28,6 +28,26 @@ def positive(name: str, value: Any) -> float:
     return float(value)
 
 
+def finite(name: str, value: Any) -> float:
+    if not _is_finite(value):
+        raise ValueError(f"{name}={value!r:.60} must be a finite number")
+    return float(value)
+
+
+def text(name: str, value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"{name}={value!r:.60} must be text that is not empty")
+    return value
+
+
+def texts(name: str, value: Any) -> list[str]:
+    """A list of names."""
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        remedy = f", if only of one: [{value!r:.60}]" if isinstance(value, str) else ""
+        raise ValueError(f"{name}={value!r:.60} must be a list of names{remedy}")
+    return [text(f"a name in {name}", one) for one in value]
+
+
 def functions(name: str, value: Any) -> list[Any]:
     """A list of functions, empty for None."""
     if value is None:
@@ -40,7 +60,7 @@ def functions(name: str, value: Any) -> list[Any]:
 def one_of(name: str, value: Any, known: Sequence[Any]) -> Any:
     if not any(value is k or (isinstance(value, str) and value == k) for k in known):
         *others, last = (repr(k) for k in known)
-        raise ValueError(f"{name}={value!r} is not known; use {', '.join(others) + ' or ' if others else ''}{last}")
+        raise ValueError(f"{name}={value!r:.60} is not known; use {', '.join(others) + ' or ' if others else ''}{last}")
     return value
 
 
@@ -51,3 +71,20 @@ def _is_finite(value: Any) -> bool:
         return math.isfinite(float(value))
     except OverflowError:  # a whole number beyond the largest float
         return False
+
+
+class InfiniteValue(ValueError):
+    """A feature holds infinity; `name` is its own name, if it has one."""
+
+    def __init__(self, feature: int, value: float, name: str | None = None) -> None:
+        who = f"feature {feature}" if name is None else f"Column {name!r}"
+        super().__init__(f"{who} holds {value}; replace infinity by a finite number, or by NaN for a missing value")
+        self.feature, self.value = feature, value
+
+
+def check_no_infinity(X: np.ndarray, names: Sequence[str] | None) -> None:
+    """Refuse infinity in a matrix of features; NaN is a missing value."""
+    infinite = np.isinf(X)
+    if infinite.any():
+        row, feature = divmod(int(infinite.argmax()), X.shape[1])
+        raise InfiniteValue(feature, float(X[row, feature]), None if names is None else names[feature])

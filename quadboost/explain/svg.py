@@ -20,7 +20,7 @@ def text_of(value: object) -> str:
     return html.escape(str(value).encode("utf-8", "replace").decode("utf-8"), quote=True)
 
 
-SEEN = 0.4  # pixels
+SEEN, FAR = 0.4, 2.0  # pixels: a step that is lower, or is nearer to the last one, is not drawn
 
 
 def _n(value: float) -> str:
@@ -95,32 +95,40 @@ def rect(x: float, y: float, width: float, height: float, kind: str, title: str 
 
 
 def path(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray, kind: str, close: bool = False) -> str:
-    points = "L".join(f"{_n(a)} {_n(b)}" for a, b in zip(x, y, strict=True))
-    return f'<path class="{kind}" d="M{points}{"Z" if close else ""}"/>'
+    return f'<path class="{kind}" d="M{moves(np.asarray(x), np.asarray(y))}{"z" if close else ""}"/>'
 
 
-def steps(frame: Frame, edges: np.ndarray, values: np.ndarray) -> str:
-    """A step function as a path of horizontal and vertical lines; steps that nobody could see are left out."""
-    x, y = frame.x(edges), frame.y(values)
-    drawn = [0]
-    for i in range(1, len(y)):
-        if abs(y[i] - y[drawn[-1]]) > SEEN:
-            drawn.append(i)
-    across, up = (np.round(10 * np.nan_to_num(own)).astype(int) for own in (np.append(x[drawn], x[-1]), y[drawn]))
-    moves = "".join(f"h{_tenths(a)}v{_tenths(b)}" for a, b in zip(np.diff(across[:-1]), np.diff(up), strict=True))
-    return f"M{_tenths(across[0])} {_tenths(up[0])}{moves}h{_tenths(across[-1] - across[-2])}"
+def moves(x: np.ndarray, y: np.ndarray) -> str:
+    """From the first point to the next, and so on, in tenths of a pixel: as short as SVG can say it."""
+    x, y = (np.round(10 * np.clip(np.nan_to_num(own), -1e6, 1e6)).astype(int) for own in (x, y))
+    said = [f"{_tenths(a)} {_tenths(b)}" for a, b in zip(x[:1], y[:1], strict=True)] or ["0 0"]
+    for across, down in zip(np.diff(x).tolist(), np.diff(y).tolist(), strict=True):
+        if across and down:
+            said.append(f"l{_tenths(across)}{'' if down < 0 else ' '}{_tenths(down)}")
+        elif across or down:
+            said.append(f"h{_tenths(across)}" if across else f"v{_tenths(down)}")
+    return "".join(said)
 
 
 def _tenths(value: int) -> str:
     return f"{value / 10:g}".replace("0.", ".", 1) if -10 < value < 10 else f"{value / 10:g}"
 
 
+def steps(frame: Frame, edges: np.ndarray, values: np.ndarray) -> str:
+    """A step function; steps that nobody could see are left out."""
+    x, y = frame.x(edges), frame.y(values)
+    drawn = [0]
+    for i in range(1, len(y)):
+        up, across = abs(y[i] - y[drawn[-1]]), abs(x[i] - x[drawn[-1]])
+        if up > SEEN and up + across > FAR:
+            drawn.append(i)
+    return moves(np.append(np.repeat(x[drawn], 2)[1:], x[-1]), np.repeat(y[drawn], 2))
+
+
 def bars(heights: np.ndarray, left: float, bottom: float, wide: float) -> str:
     """The outline of bars side by side."""
-    d = f"M{_n(left)} {_n(bottom)}" + "".join(
-        f"V{_n(bottom - tall)}H{_n(left + (i + 1) * wide)}" for i, tall in enumerate(heights)
-    )
-    return f'<path class="count" d="{d}V{_n(bottom)}z"/>'
+    edges = np.repeat(left + wide * np.arange(len(heights) + 1), 2)
+    return path(edges, bottom - np.concatenate([[0.0], np.repeat(heights, 2), [0.0]]), "count", close=True)
 
 
 def shape_svg(picture: Picture, label: str, width: float = 340, height: float = 190) -> str:
@@ -136,9 +144,9 @@ def shape_svg(picture: Picture, label: str, width: float = 340, height: float = 
     if curve.error is not None:
         upper = steps(frame, curve.edges, curve.values + curve.error)
         lower = steps(frame, curve.edges[::-1], (curve.values - curve.error)[::-1])
-        parts.append(f'<path class="band" d="{upper}L{lower[1:]}Z"/>')
+        parts.append(f'<path class="band" d="M{upper}L{lower}z"/>')
     parts.append(line(frame.left, float(frame.y(0.0)), frame.right, float(frame.y(0.0)), "zero"))
-    parts.append(f'<path class="curve" d="{steps(frame, curve.edges, curve.values)}"/>')
+    parts.append(f'<path class="curve" d="M{steps(frame, curve.edges, curve.values)}"/>')
     for own in picture.levels:
         at = float(frame.y(own.value))
         parts.append(line(frame.left, at, frame.right, at, "special"))
@@ -162,7 +170,7 @@ def _limits(curve: Curve, special: list[Level]) -> tuple[float, float]:
 
 def _counts(curve: Curve, left: float, right: float, bottom: float, height: float) -> str:
     """The training weight along the axis, by the root of the count."""
-    n = 60
+    n = 45
     places = curve.scale.place(curve.edges)
     share = np.sqrt(counts_along(places, np.asarray(curve.mass), n))
     tall = height * share / (share.max() or 1.0)

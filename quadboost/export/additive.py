@@ -1,8 +1,9 @@
 """A fitted model as every export reads it: levels as numbers, then terms that are added up, then a link.
 
 Each row is first made numbers, NaN where a value is missing; a value of a categorical feature becomes the number of its
-level, -1 if training has not seen it. Then the score is the intercept plus the terms, added from left to right. Exports
-that add the same doubles in this order have the bits of `decision_function`.
+level, -1 if training has not seen it. Levels that have an order are numbered by it; a value that has no place in it,
+which Python refuses, is missing to an export. Then the score is the intercept plus the terms, added from left to
+right. Exports that add the same doubles in this order have the bits of `decision_function`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -199,15 +201,39 @@ class Additive:
             [name] if self.ensemble.weight.ndim == 1 else [f"{name}_{suffix}" for suffix in suffixes][: self.n_outputs]
         )
 
+    def unseen(self, feature: int) -> float:
+        """The number of a level that training has not seen."""
+        return np.nan if feature in self.ensemble.schema.orders else -1.0
+
     @cached_property
     def examples(self) -> Examples:
-        """Rows around cuts and of every kind of level, some values missing, some never seen; the first all missing."""
-        rng = np.random.default_rng(0)
-        choices = [self._choices(feature) for feature in range(len(self.names))]
-        rows = [[None] * len(self.names)]
-        for _ in range(N_EXAMPLES - 1):
-            rows.append([own[rng.integers(len(own))] for own in choices])
+        """Rows around cuts and of known levels; all of the first is missing, all levels of the second never seen.
+
+        Each feature is also missing in a row of its own, and never seen in another, beside values of other features.
+        """
+        rng, n = np.random.default_rng(0), len(self.names)
+        known = [self._known(feature) for feature in range(n)]
+        odd = [[None, *self._never_seen(feature)] for feature in range(n)]
+        unseen = [never[-1] if len(never) > 1 else own[0] for never, own in zip(odd, known, strict=True)]
+        rows = [[None] * n, unseen]
+        for number in range(2, N_EXAMPLES):
+            row = [own[rng.integers(len(own))] for own in known]
+            for feature, values in enumerate(odd):
+                turn = (number - 2 - len(values) * feature) % (N_EXAMPLES - 2)
+                row[feature] = values[turn] if turn < len(values) else row[feature]
+            rows.append(row)
         return self.scored(rows)
+
+    @cached_property
+    def text_examples(self) -> Examples:
+        """The same for programs that have no number in a column of text: it is missing."""
+        text = [holds == MIXED for holds in self.holds]
+        return self.scored(
+            [
+                [None if is_text and isinstance(v, float) else v for v, is_text in zip(row, text, strict=True)]
+                for row in self.examples.rows
+            ]
+        )
 
     def scored(self, rows: list[list[Any]]) -> Examples:
         """Rows of plain values, None where missing, and their scores."""
@@ -217,24 +243,32 @@ class Additive:
         """Rows as numbers; levels by their number."""
         return np.array([[self._number(feature, value) for feature, value in enumerate(row)] for row in rows])
 
-    def _choices(self, feature: int) -> list[Any]:
+    def _known(self, feature: int) -> list[Any]:
+        """Values that a feature can have, those next to a cut on both sides of it."""
+        if feature in self.levels:
+            values = list(self.levels[feature])
+            return ([bool(value) for value in values] if self.holds[feature] == BOOLEAN else values) or [None]
+        cuts = [term.cuts for term in self.terms if isinstance(term, Steps) and term.feature == feature]
+        cuts += [term.threshold[term.feature == feature] for term in self.terms if isinstance(term, Tree)]
+        near = np.unique(np.concatenate([[0.0], *cuts]))
+        near = np.concatenate([near, np.nextafter(near, np.inf)])
+        return list(near[np.isfinite(near)].tolist())
+
+    def _never_seen(self, feature: int) -> list[Any]:
+        """Values of each kind that are no level."""
         if feature not in self.levels:
-            cuts = [term.cuts for term in self.terms if isinstance(term, Steps) and term.feature == feature]
-            cuts += [term.threshold[term.feature == feature] for term in self.terms if isinstance(term, Tree)]
-            known = np.unique(np.concatenate([[0.0], *cuts]))
-            known = known[np.isfinite(known)]
-            return [None, *known.tolist(), *np.nextafter(known, np.inf).tolist()]
-        known_values = list(self.levels[feature])
-        if self.holds[feature] == BOOLEAN:
-            return [None, *(bool(value) for value in known_values)]
-        if self.holds[feature] == NUMBERS:
-            return [None, *known_values, 0.5 + max((abs(float(value)) for value in known_values), default=0.0)]
-        return [None, UNSEEN, *(value for value in known_values if isinstance(value, str))]
+            return []
+        levels, holds = self.levels[feature], self.holds[feature]
+        if holds == BOOLEAN:
+            return [value for value in (False, True) if value not in levels]
+        number = next(n + 0.5 for n in count() if n + 0.5 not in levels)
+        text = next(UNSEEN * n for n in count(1) if UNSEEN * n not in levels)
+        return [number] * (holds != TEXT) + [text] * (holds != NUMBERS)
 
     def _number(self, feature: int, value: Any) -> float:
         if value is None:
             return np.nan
-        return float(self.levels[feature].get(value, -1)) if feature in self.levels else value
+        return float(self.levels[feature].get(value, self.unseen(feature))) if feature in self.levels else value
 
 
 def additive(model: Any) -> Additive:
@@ -276,10 +310,10 @@ def _plain(value: Any, name: str) -> str | float:
     return float(value)
 
 
-def check_text(texts: Iterable[Any], target: str) -> None:
-    """Refuse text that the programs of a target cannot hold."""
+def check_text(texts: Iterable[Any], target: str, *, nul: bool = False) -> None:
+    """Refuse text that the programs of a target cannot hold; some can hold a NUL."""
     for text in texts:
-        if isinstance(text, str) and ("\0" in text or not _is_unicode(text)):
+        if isinstance(text, str) and (("\0" in text and not nul) or not _is_unicode(text)):
             raise ValueError(f"{text!r} has a character that {target} cannot hold; rename it before training")
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..common.checks import text
 from .additive import Additive, Steps, Tree, additive, check_text
 
 HEAD = r"""/* A QuadBoost model, in C99. Compile with an ordinary compiler, not with -ffast-math; link with -lm.
@@ -40,7 +41,8 @@ HEAD = r"""/* A QuadBoost model, in C99. Compile with an ordinary compiler, not 
 """
 
 CODE = r"""
-/* The number of a level: -1 if training has not seen it. Levels are sorted, numbers before text. */
+/* The number of a level: -1 if training has not seen it, NaN if levels have an order and it has no place there. Levels
+ * are sorted, numbers before text. */
 static double NAME_level(int feature, double number, const char *text)
 {
     int low = NAME_level_start[feature], high = NAME_level_start[feature + 1];
@@ -58,7 +60,7 @@ static double NAME_level(int feature, double number, const char *text)
         else
             high = middle;
     }
-    return -1.0;
+    return NAME_is_category[feature] == 2 ? NAN : -1.0;
 }
 
 /* The row as numbers alone. */
@@ -239,8 +241,8 @@ def to_c(model: Any, *, name: str = "quadboost_model") -> str:
     name : str
         What all names in the file begin with.
     """
-    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name):
-        raise ValueError(f"the name is {name!r}, which C cannot have; use letters, digits and _")
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", text("name", name)):
+        raise ValueError(f"the name is {name!r:.60}, which C cannot have; use letters, digits and _")
     form = additive(model)
     link = "clipped line" if form.link == "clipped" and form.n_outputs == 1 else form.link
     rounding = ROUNDING if link in ("log", "logit", "softmax") else ""
@@ -286,7 +288,8 @@ def _levels(model: Additive) -> list[str]:
     flat = [(value, level) for own in rows for value, level in own]
     text = {"text": "1", "text and numbers": "2"}
     return [
-        _array("static const int NAME_is_category", [str(int(feature in model.levels)) for feature in features]),
+        "/* 0: no, 1: yes, 2: with an order */",
+        _array("static const int NAME_is_category", [str(_category(model, feature)) for feature in features]),
         "/* 0: a number, 1: text, 2: either (a number where the text is NULL) */",
         _array("const int NAME_has_text", [text.get(model.holds[feature], "0") for feature in features]),
         _array("static const int NAME_level_start", map(str, _starts(map(len, rows)))),
@@ -296,6 +299,10 @@ def _levels(model: Additive) -> list[str]:
         _array("static const double NAME_level_number", [v.hex() if isinstance(v, float) else "0.0" for v, _ in flat]),
         _array("static const double NAME_level_code", [f"{level}.0" for _, level in flat]),
     ]
+
+
+def _category(model: Additive, feature: int) -> int:
+    return 0 if feature not in model.levels else 2 if np.isnan(model.unseen(feature)) else 1
 
 
 def _place_of(item: tuple[str | float, int]) -> tuple[bool, float | bytes]:

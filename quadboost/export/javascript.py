@@ -9,9 +9,20 @@ from typing import Any
 
 import numpy as np
 
+from ..common.checks import text
 from .additive import Additive, Steps, Term, additive
 
 MOST = 2**53  # integers beyond it are not all numbers of JavaScript
+# Words of the language; what the program needs, node gives a file, or a page cannot change without harm.
+TAKEN = """
+    arguments await break case catch class const continue debugger default delete do else enum eval export extends false
+    finally for function if implements import in instanceof interface let new null package private protected public
+    return static super switch this throw true try typeof var void while with yield
+    Array ArrayBuffer BigInt DataView Error Function Infinity JSON Map Math NaN Number Object String Symbol undefined
+    exports module require __dirname __filename globalThis
+    closed document event frames history length location name navigator opener origin parent self status top window
+    __proto__ constructor hasOwnProperty toString valueOf
+"""
 # The whole of the arithmetic. Doubles are added in the order of the terms; every engine gives the same bits.
 PROGRAM = r"""// A QuadBoost model. NAME has
 //   features                   names of the features, in order
@@ -88,7 +99,7 @@ var NAME = (function () {
     if (typeof value === "boolean" || typeof value === "bigint") value = Number(value);
     if (levels[feature]) {
       const level = levels[feature].get(value);
-      return level === undefined ? -1 : level;
+      return level !== undefined ? level : model.ordered.includes(feature) ? NaN : -1;
     }
     if (typeof value !== "number") {
       throw new Error(JSON.stringify(name) + " is " + JSON.stringify(value) + ", not a number");
@@ -223,8 +234,10 @@ def to_javascript(model: Any, *, name: str = "quadboostModel") -> str:
     str
         ASCII alone, and without `</` or `<!`, so that it can stand between the tags of a script.
     """
-    if not re.fullmatch(r"[A-Za-z_$][A-Za-z0-9_$]*", name):
-        raise ValueError(f"the name is {name!r}, which JavaScript cannot have; use letters and digits")
+    if not re.fullmatch(r"[A-Za-z_$][A-Za-z0-9_$]*", text("name", name)):
+        raise ValueError(f"the name is {name!r:.60}, which JavaScript cannot have; use letters and digits")
+    if name in TAKEN.split():
+        raise ValueError(f"the name is {name!r}, which means something else in JavaScript; use another")
     data = json.dumps(_model(additive(model)), allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
     return re.sub(r"\bNAME\b|\bMODEL\b", lambda found: {"NAME": name, "MODEL": data}[found[0]], PROGRAM)
 
@@ -244,6 +257,7 @@ def _model(model: Additive) -> dict[str, Any]:
             list(model.levels[feature].items()) if feature in model.levels else None
             for feature in range(len(model.names))
         ],
+        "ordered": [feature for feature in model.levels if np.isnan(model.unseen(feature))],
         "intercept": model.intercept.tolist(),
         "terms": [_term(term) for term in model.terms],
         "numbers": b64encode(numbers.astype("<f8").tobytes()).decode("ascii"),

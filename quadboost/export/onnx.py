@@ -16,7 +16,7 @@ import numpy as np
 from .._version import __version__
 from ..common.checks import one_of
 from ..data.schema import MIXED, TEXT
-from .additive import Additive, Steps, Term, Tree, additive
+from .additive import Additive, Examples, Steps, Term, Tree, additive, check_text
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto, TensorProto
@@ -25,7 +25,13 @@ ML = "ai.onnx.ml"
 OPSETS = {"": 21, ML: 5}  # the first with a TreeEnsemble of doubles
 IR_VERSION = 10
 UP_TO, EQUAL = 0, 4  # modes of nodes: true where the value is at most the threshold, or equals it
+PREFIX = "quadboost/"  # of names inside the model
+OUTPUTS = ("scores", "label", "probabilities", "prediction", "contributions")
 TESTS = "quadboost_self_test"  # the key of the examples in the metadata
+NO_ROWS = "give some rows, to_onnx(pipeline, X[:1]), as an array or a pandas DataFrame"
+NEEDS_ONNXRUNTIME = (
+    "running the self-test of an ONNX model needs onnxruntime, which is not installed; pip install 'quadboost[onnx]'"
+)
 NEEDS_ONNX = "exporting to ONNX needs onnx, which is not installed; pip install 'quadboost[onnx]'"
 
 
@@ -43,7 +49,7 @@ def to_onnx(
     ----------
     model : Ensemble, fitted estimator, or a fitted scikit-learn pipeline that ends in one
     X : table of one row or more, optional
-        For a pipeline, what it takes; skl2onnx reads the types of its inputs from it.
+        For a pipeline, what it takes; skl2onnx reads the types of its inputs from it. Floats in it must be of dtype.
     dtype : {"float64", "float32"}
         Of inputs and scores. float64 has the bits of `decision_function`. float32 takes the same steps for any float32
         values, but rounds what they are worth.
@@ -58,25 +64,39 @@ def to_onnx(
         Its input is a matrix X, NaN where missing; or, if features hold text, a column of shape (m, 1) for each of
         them, by name. Its outputs are scores, and label and probabilities, or prediction.
     """
-    if hasattr(model, "steps"):
-        from .pipelines import pipeline_to_onnx
-
-        return pipeline_to_onnx(model, X)
     one_of("dtype", dtype, ("float64", "float32"))
-    form = additive(model)
+    one_of("contributions", contributions, (False, True))
+    if not isinstance(missing_text, str):
+        raise ValueError(f"missing_text={missing_text!r:.60} must be text")
+    check_text([missing_text], "ONNX")
     helper = _import_onnx()
-    graph = Graph(np.dtype(dtype), missing_text)
-    inputs, columns = _inputs(form, graph)
+    from . import preparation  # which imports this module
+
+    before, last = preparation.split(model) if hasattr(model, "steps") else ([], model)
+    form = additive(last)
+    check_text(form.names, "ONNX")
+    check_text([*form.classes, *(v for levels in form.levels.values() for v in levels)], "ONNX", nul=True)
+    if X is not None or before:
+        _check_rows(X, dtype)
+    if before:
+        steps = preparation.Preparation(before, X)
+        graph = Graph(np.dtype(dtype), missing_text, ml=preparation.ML_OPSET)
+        inputs, columns = steps.added_to(graph)
+        examples = steps.examples(form)
+    else:
+        graph = Graph(np.dtype(dtype), missing_text, _prefix(form.names))
+        inputs, columns = _inputs(form, graph)
+        examples = _examples(form, graph)
     outputs = [
         graph.as_output(name, value, _shape(form, name))
         for name, value in graph.outputs_of(form, columns, contributions).items()
     ]
     built = helper.make_graph(graph.nodes, "quadboost", inputs, outputs, graph.initializers)
-    opsets = [helper.make_opsetid(domain, version) for domain, version in OPSETS.items()]
+    opsets = [helper.make_opsetid(domain, version) for domain, version in graph.opsets.items()]
     made = helper.make_model(
         built, opset_imports=opsets, ir_version=IR_VERSION, producer_name="quadboost", producer_version=__version__
     )
-    helper.set_model_props(made, {TESTS: json.dumps(_examples(form, graph))})
+    helper.set_model_props(made, {TESTS: json.dumps(_tests(form, graph, examples))})
     return made
 
 
@@ -85,11 +105,28 @@ def self_test(model: str | os.PathLike[str] | bytes | ModelProto) -> int:
 
     Those of a float32 model may differ as much as its rounding explains.
     """
-    from onnxruntime import InferenceSession
+    try:
+        from onnxruntime import InferenceSession
+    except ImportError:
+        raise ImportError(NEEDS_ONNXRUNTIME) from None
 
-    source = model if isinstance(model, bytes) else os.fspath(model) if isinstance(model, str | os.PathLike) else None
-    session = InferenceSession(model.SerializeToString() if source is None else source)  # type: ignore[union-attr]
-    tests = json.loads(session.get_modelmeta().custom_metadata_map[TESTS])
+    if isinstance(model, str | os.PathLike):
+        with open(model, "rb") as file:
+            model = file.read()
+    elif hasattr(model, "SerializeToString"):
+        model = model.SerializeToString()
+    elif not isinstance(model, bytes):
+        raise TypeError(
+            f"{model!r:.60} is no ONNX model; give what to_onnx returned, its bytes or the name of its file"
+        )
+    try:
+        session = InferenceSession(model)
+    except Exception as error:  # of many kinds
+        raise ValueError(f"onnxruntime cannot load the model: {error}") from error
+    metadata = session.get_modelmeta().custom_metadata_map
+    if TESTS not in metadata:
+        raise ValueError("the model has no self-test; only those that quadboost.export.to_onnx writes have one")
+    tests = json.loads(metadata[TESTS])
     found = session.run(["scores"], session_input(session, tests["rows"], tests["missing_text"]))[0]
     expected = np.array([[float.fromhex(score) for score in row] for row in tests["scores"]])
     differs = np.abs(found.reshape(expected.shape).astype(np.float64) - expected) > tests["tolerance"]
@@ -98,15 +135,15 @@ def self_test(model: str | os.PathLike[str] | bytes | ModelProto) -> int:
 
 def session_input(session: Any, rows: Sequence[Sequence[Any]], missing_text: str = "") -> dict[str, np.ndarray]:
     """Rows of plain values, None where missing, as a session of onnxruntime takes them."""
-    types = {"tensor(string)": object, "tensor(double)": np.float64, "tensor(float)": np.float32}
-    inputs = session.get_inputs()
-    if len(inputs) == 1 and inputs[0].type != "tensor(string)":
-        return {inputs[0].name: np.array(rows, dtype=types[inputs[0].type])}
-    feed = {}
-    for place, one in enumerate(inputs):
-        missing = missing_text if one.type == "tensor(string)" else np.nan
-        column = [[missing if row[place] is None else row[place]] for row in rows]
-        feed[one.name] = np.array(column, dtype=types[one.type])
+    types = {"string": object, "double": np.float64, "float": np.float32, "int64": np.int64, "bool": np.bool_}
+    inputs, feed, first = session.get_inputs(), dict[str, np.ndarray](), 0
+    for one in inputs:
+        kind = one.type.removeprefix("tensor(").removesuffix(")")
+        width = one.shape[1] if len(inputs) > 1 else len(rows[0])
+        missing = missing_text if kind == "string" else np.nan
+        own = [[missing if v is None else v for v in row[first : first + width]] for row in rows]
+        feed[one.name] = np.array(own, dtype=types[kind])
+        first += width
     return feed
 
 
@@ -118,8 +155,27 @@ def _import_onnx() -> Any:
     return helper
 
 
+def _check_rows(X: Any, dtype: str) -> None:
+    """Refuse what is no table, and floats that the model would not take."""
+    if not isinstance(X, np.ndarray) and not hasattr(X, "iloc"):
+        raise ValueError(f"X={X!r:.60}; {NO_ROWS}")
+    if X.ndim != 2 or 0 in X.shape:
+        raise ValueError(f"X has the shape {X.shape}; {NO_ROWS}")
+    for kind in {str(kind).lower() for kind in ([X.dtype] if isinstance(X, np.ndarray) else X.dtypes)}:
+        if kind.startswith("float") and kind != dtype:
+            raise ValueError(f"X holds {kind}, but dtype is {dtype!r}; give X.astype({dtype!r}), or another dtype")
+
+
 def _has_text(model: Additive) -> bool:
     return any(holds in (TEXT, MIXED) for holds in model.holds)
+
+
+def _prefix(names: Sequence[str]) -> str:
+    """What no name of a feature begins with."""
+    prefix = PREFIX
+    while any(name.startswith(prefix) for name in names):
+        prefix += "/"
+    return prefix
 
 
 def _inputs(model: Additive, graph: Graph) -> tuple[list[Any], list[str]]:
@@ -128,11 +184,22 @@ def _inputs(model: Additive, graph: Graph) -> tuple[list[Any], list[str]]:
     if not _has_text(model):
         return [helper.make_tensor_value_info("X", graph.element, [None, len(model.names)])], ["X"]
     elements = [graph.string if holds in (TEXT, MIXED) else graph.element for holds in model.holds]
+    names = list(input_names(model.names).values())
     inputs = [
-        helper.make_tensor_value_info(name, element, [None, 1])
-        for name, element in zip(model.names, elements, strict=True)
+        helper.make_tensor_value_info(name, element, [None, 1]) for name, element in zip(names, elements, strict=True)
     ]
-    return inputs, list(model.names)
+    return inputs, names
+
+
+def input_names(features: Sequence[str]) -> dict[str, str]:
+    """The names of inputs: those of the features, but for the names of outputs, and an empty one."""
+    found: dict[str, str] = {}
+    for name in features:
+        own = name
+        while not own or own in OUTPUTS or (own != name and own in features):
+            own += "_input"
+        found[name] = own
+    return found
 
 
 def _shape(model: Additive, output: str) -> list[int | None]:
@@ -141,17 +208,29 @@ def _shape(model: Additive, output: str) -> list[int | None]:
     return [None, *shapes.get(output, several)]
 
 
-def _examples(model: Additive, graph: Graph) -> dict[str, Any]:
-    """The examples as far as the type can hold them, their scores, and by how much they may differ."""
-    with np.errstate(over="ignore"):
-        rows: list[list[Any]] = [
-            [float(graph.dtype.type(v)) if isinstance(v, float | bool) else v for v in row]
-            for row in model.examples.rows
-        ]
+def _tests(model: Additive, graph: Graph, examples: Examples) -> dict[str, Any]:
+    """Rows, their scores, and by how much these may differ."""
     size = np.abs(model.intercept) + sum(np.abs(term.as_tree().values).max(axis=0) for term in model.terms)
     rounding = 0.0 if graph.dtype == np.float64 else float(np.max(size)) * (len(model.terms) + 2) * 2.0**-24
-    words = model.scored(rows).hexadecimal()
-    return {"rows": rows, "scores": words, "tolerance": rounding, "missing_text": graph.missing_text}
+    return {
+        "rows": examples.rows,
+        "scores": examples.hexadecimal(),
+        "tolerance": rounding,
+        "missing_text": graph.missing_text,
+    }
+
+
+def _examples(model: Additive, graph: Graph) -> Examples:
+    """The examples as far as the type can hold them."""
+    with np.errstate(over="ignore"):
+        rows: list[list[Any]] = [
+            [
+                float(graph.dtype.type(v)) if isinstance(v, float | bool) else None if v == graph.missing_text else v
+                for v in row
+            ]
+            for row in model.text_examples.rows
+        ]
+    return model.scored(rows)
 
 
 class Graph:
@@ -161,13 +240,14 @@ class Graph:
     """
 
     def __init__(
-        self, dtype: np.dtype[Any], missing_text: str = "", prefix: str = "quadboost/", ml: int = OPSETS[ML]
+        self, dtype: np.dtype[Any], missing_text: str = "", prefix: str = PREFIX, ml: int = OPSETS[ML]
     ) -> None:
         from onnx import TensorProto
 
         self.helper = _import_onnx()
         self.dtype, self.missing_text, self.prefix, self.ml = dtype, missing_text, prefix, ml
         self.element, self.string = self.helper.np_dtype_to_tensor_dtype(dtype), TensorProto.STRING
+        self.opsets = {"": OPSETS[""], ML: ml}
         self.nodes: list[NodeProto] = []
         self.initializers: list[TensorProto] = []
 
@@ -247,8 +327,9 @@ class Graph:
         if model.holds[feature] in (TEXT, MIXED):
             known = {value: level for value, level in levels.items() if isinstance(value, str)}
             keys, codes = [*known, self.missing_text], [*map(float, known.values()), np.nan]
+            unseen = model.unseen(feature)
             level = self.add(
-                "LabelEncoder", column, domain=ML, keys_strings=keys, values_floats=codes, default_float=-1.0
+                "LabelEncoder", column, domain=ML, keys_strings=keys, values_floats=codes, default_float=unseen
             )
             return self.add("Cast", level, to=self.element)
         return self._term(_levels_as_steps(levels), column)

@@ -1,34 +1,16 @@
-"""Converters for skl2onnx: a scikit-learn pipeline that ends in one of our estimators becomes one ONNX model."""
+"""Converters for skl2onnx, so that its own functions convert whatever has one of our estimators in it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .additive import additive
 from .onnx import ML, Graph
+from .preparation import ML_OPSET, NEEDS_SKL2ONNX
 
-if TYPE_CHECKING:
-    from onnx import ModelProto
-
-OPSET, ML_OPSET = 15, 3  # skl2onnx knows none above 3
-NEEDS_SKL2ONNX = "converting a pipeline needs skl2onnx, which is not installed; pip install 'quadboost[onnx]'"
-
-
-def pipeline_to_onnx(pipeline: Any, X: Any) -> ModelProto:
-    """Convert a fitted pipeline; skl2onnx reads the types of its inputs from some rows X.
-
-    Rows of doubles give a model of doubles. Probabilities are a matrix.
-    """
-    if X is None:
-        raise ValueError("X is None; give a pipeline some rows, to_onnx(pipeline, X[:1]), for the types of its inputs")
-    register()
-    from skl2onnx import to_onnx
-
-    last = pipeline.steps[-1][1]
-    options = {id(last): {"zipmap": False}} if hasattr(last, "predict_proba") else None
-    return to_onnx(pipeline, X, options=options)
+OPSET = 15
 
 
 def register() -> None:

@@ -7,19 +7,27 @@ import io
 import json
 import math
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..common.checks import at_least, finite, positive
 from ..model.whole_file import whole_file
 from .additive import BOOLEAN, Additive, Steps, Term, Tree, additive
 
 NEEDS_OPENPYXL = (
     "an .xlsx file needs openpyxl, which is not installed; pip install 'quadboost[scorecard]', or write .csv"
 )
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would run what begins so
+SHEET = (1_048_576, 16_384, 32_767)
+TOO_LARGE = "an .xlsx file has at most {:,} rows, {:,} columns, and {:,} characters in a cell; write .csv".format(
+    *SHEET
+)
+MOST_DIGITS = 15
+NO_XML = re.compile("[\0-\x08\x0b-\x1f\ud800-\udfff\ufffe\uffff]")
+FORMULA = ("=", "+", "-", "@", "\t")  # a spreadsheet would run what begins so
 
 
 class Row(NamedTuple):
@@ -50,7 +58,7 @@ class Scorecard:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a .csv or an .xlsx file, by the ending; it appears whole or not at all."""
-        name = os.fspath(path)
+        name = os.fsdecode(path)
         if not name.lower().endswith((".csv", ".xlsx")):
             raise ValueError(f"{name!r} ends in neither .csv nor .xlsx")
         content = self.to_xlsx() if name.lower().endswith(".xlsx") else self.to_csv().encode("utf-8-sig")
@@ -77,7 +85,12 @@ class Scorecard:
         book.remove(book.active)
         for title, table in self._tables().items():
             sheet = book.create_sheet(title)
-            for i, row in enumerate(table, start=1):
+            written = [[writable(value) for value in row] for row in table]
+            lengths = (len(value) for row in written for value in row if isinstance(value, str))
+            size = (len(written), max(map(len, written)), max(lengths, default=0))
+            if any(own > most for own, most in zip(size, SHEET, strict=True)):
+                raise ValueError(TOO_LARGE)
+            for i, row in enumerate(written, start=1):
                 for j, value in enumerate(row, start=1):
                     cell = sheet.cell(i, j, value)
                     if isinstance(value, str):
@@ -108,15 +121,17 @@ def to_scorecard(
         To which the points of every row are rounded. None: they are not.
     """
     form = additive(model)
-    if form.link != "logit":
-        raise ValueError(
-            f"a scorecard needs log-odds of two classes, and the link of this model is {form.link!r}; "
-            'train with loss="logistic", or with calibration="auto"'
-        )
-    for name, value in (("points", points), ("odds", odds), ("pdo", pdo)):
-        if not math.isfinite(value) or (name == "odds" and value <= 0) or (name == "pdo" and value == 0):
-            raise ValueError(f"{name} is {value}; points are any number, odds above 0, pdo not 0")
-    card = _Card(form, pdo / math.log(2.0), points, odds, digits)
+    _check_log_odds(form)
+    finite("points", points)
+    positive("odds", odds)
+    if finite("pdo", pdo) == 0:
+        raise ValueError("pdo=0 must not be 0; it is how many points double the odds")
+    if digits is not None and at_least("digits", digits, -MOST_DIGITS) > MOST_DIGITS:
+        raise ValueError(f"digits={digits!r:.60} must be at most {MOST_DIGITS}; None does not round")
+    with np.errstate(over="ignore", invalid="ignore"):
+        card = _Card(form, float(pdo) / math.log(2.0), float(points), float(odds), digits)
+    if not math.isfinite(card.largest):
+        raise ValueError(f"points={points}, odds={odds} and pdo={pdo} make points beyond all numbers; choose less")
     second = _shown(form.classes[1])
     meaning: list[tuple[str, Any]] = [
         ("what", "value"),
@@ -130,6 +145,17 @@ def to_scorecard(
     return Scorecard(card.rows(), meaning, card.examples(second))
 
 
+def _check_log_odds(model: Additive) -> None:
+    if len(model.classes) != 2:
+        what = f"{len(model.classes)} classes" if model.classes else "no classes, but predicts numbers"
+        raise ValueError(f"a scorecard needs log-odds of two classes, and this model has {what}; use another export")
+    if model.link != "logit":
+        raise ValueError(
+            f"a scorecard needs log-odds of two classes, and the link of this model is {model.link!r}; "
+            'train with loss="logistic", or with calibration="auto"'
+        )
+
+
 class _Card:
     def __init__(self, model: Additive, factor: float, points: float, odds: float, digits: int | None) -> None:
         self.model, self.factor, self.digits = model, factor, digits
@@ -137,6 +163,7 @@ class _Card:
         least = [float((factor * _values(term)).min()) for term in model.terms]
         self.base = self._rounded(self.offset + factor * float(model.intercept[0]) + sum(least))
         self.terms = [self._in_points(term, low) for term, low in zip(model.terms, least, strict=True)]
+        self.largest = abs(self.base) + sum(float(np.abs(_values(term)).max()) for term in self.terms)
         self.most_rounding = 0.0 if digits is None else (len(least) + 1) / 2 * 10.0**-digits
 
     def _rounded(self, points: Any) -> Any:
@@ -209,8 +236,11 @@ def _rows_of_levels(model: Additive, steps: Steps) -> list[tuple[str, float]]:
     """A row for each level that is not worth as much as one never seen."""
     n_levels = 1 + max(model.levels[steps.feature].values(), default=-1)
     points = steps.values[np.searchsorted(steps.cuts, np.arange(-1, n_levels)), 0].tolist()
-    rows = [(f"is {_names(model, steps.feature, n)}", own) for n, own in enumerate(points[1:]) if own != points[0]]
-    return [*rows, ("any other", points[0])]
+    unseen, *known = enumerate(points, start=-1)
+    if np.isnan(model.unseen(steps.feature)):  # of an order there is no other value
+        return [(f"is {_names(model, steps.feature, n)}", own) for n, own in known]
+    rows = [(f"is {_names(model, steps.feature, n)}", own) for n, own in known if own != unseen[1]]
+    return [*rows, ("any other", unseen[1])]
 
 
 def _rows_of_tree(model: Additive, tree: Tree) -> list[tuple[str, float]]:
@@ -291,9 +321,12 @@ def _number(points: float) -> float:
     return int(points) if float(points).is_integer() else points
 
 
+def writable(value: Any) -> Any:
+    """A cell without characters that no sheet can hold: they are spelt out."""
+    return NO_XML.sub(lambda found: ascii(found[0])[1:-1], value) if isinstance(value, str) else value
+
+
 def harmless(value: Any) -> Any:
-    """A cell of a CSV file: no spreadsheet takes it for a formula; and no NUL, which Python 3.10 cannot write."""
-    if not isinstance(value, str):
-        return value
-    value = value.replace("\0", "\ufffd")
-    return f"'{value}" if value.startswith(FORMULA) else value
+    """A cell of a CSV file that no spreadsheet takes for a formula."""
+    value = writable(value)
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value

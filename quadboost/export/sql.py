@@ -10,10 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, count
 from typing import Any
 
 import numpy as np
 
+from ..common.checks import one_of, text, texts
 from ..data.schema import MIXED, TEXT
 from ..data.tables import listed
 from .additive import BOOLEAN, Additive, Steps, Term, Tree, additive, check_text
@@ -23,6 +25,7 @@ from .additive import BOOLEAN, Additive, Steps, Term, Tree, additive, check_text
 FEWEST, MOST = 10, 300
 MOST_SELECTS = 12
 DEEPEST = 15  # questions of a tree inside one another: SQLite can parse some 20
+POSTGRES_BYTES = 63  # of a name; it cuts off the rest
 TEST = "--test: "  # before each line of the self-test
 HEAD = """-- Scores of a QuadBoost model, for {dialect}. Missing values are NULL or NaN.
 -- The last lines are a self-test, a query that returns the rows whose score differs: none. To run it:
@@ -64,22 +67,42 @@ class Dialect:
     greatest: str
     fence: str  # at the end of a select: its columns are computed once, not wherever they are used
     not_a_number: str  # a literal; empty where there is none
-    binary: str = ""  # comparison of text by its bytes
+    binary: str  # comparison of text by its bytes, whatever the column and the database say
+    most_columns: float  # of one select
+
+    def same(self, name: str) -> str:
+        """Equal for names that are one and the same to the database."""
+        return self.cut(name) if self.name == "postgres" else name.encode().lower().decode()  # the case of ASCII alone
+
+    def cut(self, name: str, end: str = "") -> str:
+        """A name that is not too long, with an end."""
+        most = POSTGRES_BYTES - len(end) if self.name == "postgres" else None
+        return name.encode()[:most].decode(errors="ignore") + end
+
+    def distinct(self, names: Iterable[str]) -> list[str]:
+        """The names, where need be with a number at their end, so that no two are the same."""
+        found: dict[str, str] = {}
+        for name in names:
+            ends = chain([""], (f"_{number}" for number in count(2)))
+            own = next(own for end in ends if self.same(own := self.cut(name, end)) not in found)
+            found[self.same(own)] = own
+        return list(found.values())
 
 
 DIALECTS = {
     dialect.name: dialect
     for dialect in (
         Dialect(
-            "duckdb", "duckdb", _duckdb_double, "DOUBLE", "VARCHAR", "chr", "least", "greatest", "", "'nan'::DOUBLE"
+            *("duckdb", "duckdb", _duckdb_double, "DOUBLE", "VARCHAR", "chr", "least", "greatest"),
+            *("", "'nan'::DOUBLE", ' COLLATE "C"', math.inf),
         ),
         Dialect(
             *("postgres", "psql", _postgres_double, "float8", "text", "chr", "least", "greatest"),
-            *("OFFSET 0", "'NaN'::float8"),
+            *("OFFSET 0", "'NaN'::float8", ' COLLATE "C"', 1664),
         ),
         Dialect(
             *("sqlite", "sqlite3", _sqlite_double, "REAL", "TEXT", "char", "min", "max"),
-            *("LIMIT -1 OFFSET 0", "", " COLLATE BINARY"),
+            *("LIMIT -1 OFFSET 0", "", " COLLATE BINARY", 2000),
         ),
     )
 }
@@ -111,10 +134,13 @@ def to_sql(
         A SELECT, without a semicolon, and its self-test in comments; `self_test` takes that out. Its columns are those
         of keep, then score (of several outputs one each), prediction, and of a classification the probabilities.
     """
-    if dialect not in DIALECTS:
-        raise ValueError(f"the dialect is {dialect!r}, not one of {', '.join(DIALECTS)}")
+    one_of("dialect", dialect, tuple(DIALECTS))
+    one_of("contributions", contributions, (False, True))
+    place = [text("table", table)] if isinstance(table, str) else texts("table", table)
+    if not place:
+        raise ValueError(f"table={table!r} has no name; give that of the table to score")
     writer = _Writer(additive(model), DIALECTS[dialect], contributions)
-    query = writer.query([table] if isinstance(table, str) else list(table), list(keep))
+    query = writer.query(place, texts("keep", keep))
     test = "\n".join(TEST + line for line in writer.test().split("\n"))
     head = HEAD.format(dialect=dialect, test=TEST, program=DIALECTS[dialect].program)
     return f"{head}{query}\n{test}\n"
@@ -126,27 +152,52 @@ def self_test(text: str) -> str:
 
 
 def _identifier(name: str) -> str:
-    check_text([name], "SQL")
     return '"' + name.replace('"', '""') + '"'
 
 
 class _Writer:
     def __init__(self, model: Additive, dialect: Dialect, contributions: bool) -> None:
         self.model, self.dialect, self.contributions = model, dialect, contributions
+        self.prefix = "quadboost_"
         for feature in model.used:
             check_text(model.levels.get(feature, ()), "SQL")
         check_text(model.classes, "SQL")
+        self._check_names()
+
+    def _check_names(self) -> None:
+        names = [self.model.names[feature] for feature in self.model.used]
+        check_text(names, "SQL")
+        first: dict[str, str] = {}
+        for name in names:
+            if (other := first.setdefault(self.dialect.same(name), name)) != name:
+                why = "only 63 bytes of a name count" if self.dialect.name == "postgres" else "case does not count"
+                raise ValueError(f"the features {other!r} and {name!r} are one column to {self.dialect.name}: {why}")
+
+    def _check_columns(self, n: int) -> None:
+        if n > self.dialect.most_columns:
+            less = "leave out contributions, " if self.contributions else ""
+            raise ValueError(
+                f"{self.dialect.name} has selects of at most {self.dialect.most_columns:,} columns, and this query "
+                f"needs more; keep fewer columns, {less}or use another dialect or export"
+            )
 
     # ---- the two queries
 
     def query(self, table: list[str], keep: list[str]) -> str:
+        check_text([*table, *keep], "SQL")
+        same = self.dialect.same
         results = self._results()
-        if twice := [name for name in keep if name in dict(results) or keep.count(name) > 1]:
+        taken = [same(name) for name, _ in results] + [same(name) for name in keep]
+        if twice := [name for name in keep if taken.count(same(name)) > 1]:
             raise ValueError(f"keep has {listed(twice)}, which the query returns already")
+        # No name of ours may be that of the table: SQLite would take the one for the other.
+        while any(same(name).startswith(same(self.prefix)) for name in table):
+            self.prefix += "_"
         columns = {feature: f"t.{_identifier(self.model.names[feature])}" for feature in self.model.used}
         kept = {f"k{i}": f"t.{_identifier(name)}" for i, name in enumerate(keep)}
         source = f"{'.'.join(map(_identifier, table))} AS t"
         results = [*((name, f"k{i}") for i, name in enumerate(keep)), *results]
+        self._check_columns(len(results))
         self._start(source, columns, kept)
         self._add_scores()
         self._add_link()
@@ -158,7 +209,8 @@ class _Writer:
 
     def test(self) -> str:
         """Names of the user are not in it: they could break out of a comment."""
-        examples, used = self.model.examples, self.model.used
+        examples = self.model.examples if self.dialect.name == "sqlite" else self.model.text_examples
+        used = self.model.used
         rows = []
         for number, (row, scores, words) in enumerate(
             zip(examples.rows, examples.scores.tolist(), examples.hexadecimal(), strict=True)
@@ -183,7 +235,7 @@ class _Writer:
         holds = self.model.holds[feature]
         if holds == BOOLEAN:
             return f"CAST({'NULL' if value is None else str(value).upper()} AS BOOLEAN)"
-        if holds in (TEXT, MIXED):
+        if holds in (TEXT, MIXED) and not isinstance(value, float):
             return f"CAST({'NULL' if value is None else self.literal(value)} AS {self.dialect.text})"
         return f"CAST(NULL AS {self.dialect.real})" if value is None else self.dialect.double(value)
 
@@ -193,7 +245,7 @@ class _Writer:
         """The features as numbers."""
         numbers = {f"x{feature}": self._number(feature, column) for feature, column in columns.items()}
         given = _listed({**kept, **numbers}) or "1 AS nothing"
-        self.selects = [f"SELECT {given} FROM {source} {self.dialect.fence}"]
+        self.selects, self.n_columns = [f"SELECT {given} FROM {source} {self.dialect.fence}"], len(kept) + len(numbers)
 
     def _add_scores(self) -> None:
         model, outputs = self.model, range(self.model.n_outputs)
@@ -211,13 +263,15 @@ class _Writer:
 
     def _add(self, columns: Mapping[str, str]) -> None:
         """A select of all columns of the last one, and more."""
-        last = f"quadboost_{len(self.selects) - 1}"
+        self.n_columns += len(columns)
+        self._check_columns(self.n_columns)
+        last = f"{self.prefix}{len(self.selects) - 1}"
         self.selects.append(f"SELECT {last}.*, {_listed(columns)} FROM {last} {self.dialect.fence}")
 
     def _text(self, select: str) -> str:
         """The whole query, that ends in a select of the last one."""
-        named = [f"quadboost_{number} AS (\n{text}\n)" for number, text in enumerate(self.selects)]
-        return f"WITH {', '.join(named)}\n{select}\nFROM quadboost_{len(named) - 1}"
+        named = [f"{self.prefix}{number} AS (\n{text}\n)" for number, text in enumerate(self.selects)]
+        return f"WITH {', '.join(named)}\n{select}\nFROM {self.prefix}{len(named) - 1}"
 
     def _number(self, feature: int, column: str) -> str:
         """A feature as a number; NULL is missing."""
@@ -240,7 +294,8 @@ class _Writer:
         of_text = {value: level for value, level in self.model.levels[feature].items() if isinstance(value, str)}
         text = f"CAST({column} AS {self.dialect.text}){self.dialect.binary}"
         known = " ".join(f"WHEN {self.literal(value)} THEN {level}" for value, level in of_text.items())
-        level = f"CASE {text} {known} ELSE -1 END" if known else "-1"
+        unseen = "NULL" if math.isnan(self.model.unseen(feature)) else "-1"
+        level = f"CASE {text} {known} ELSE {unseen} END" if known else unseen
         if self.model.holds[feature] == MIXED and self.dialect.name == "sqlite":
             numbers = {v: level for v, level in self.model.levels[feature].items() if not isinstance(v, str)}
             known = " ".join(f"WHEN {self.dialect.double(float(v))} THEN {level}" for v, level in numbers.items())
@@ -351,7 +406,8 @@ class _Writer:
             suffixes = [name.removeprefix("score") for name in model.score_names]
             for t, term in enumerate(model.terms):
                 results += [(f"contribution_{term.name}{suffixes[k]}", f"t{t}_{k}") for k in outputs]
-        return results
+        names = self.dialect.distinct([name for name, _ in results])
+        return list(zip(names, (place for _, place in results), strict=True))
 
     def _rounded_distance(self, score: str) -> str:
         """The distance from 0 as a multiple of 2^-44, which the last bit of 256 is: as model/links.py rounds."""

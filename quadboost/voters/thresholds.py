@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..common.checks import at_least, one_of
+from ..common.checks import InfiniteValue, at_least, one_of
 from ..common.threads import in_threads, threads_for
 from ..data.exact import Extent
 from ..kernels.bins import copy_columns, distinct_runs
@@ -19,7 +19,6 @@ from .columns import Voters, checked_values
 from .quantiles import quantile_borders
 
 CODES_IN_A_BYTE = 256
-INFINITE_REMEDY = "replace infinity by a finite number, or by NaN for a missing value"
 FEATURES_TOGETHER = 4
 AUTO = "auto"
 AUTO_VOTERS = 100_000  # of all features together, by default
@@ -100,15 +99,6 @@ def auto_thresholds(n_features: int) -> int:
     """The default number of thresholds of each of so many features."""
     least, most = AUTO_THRESHOLDS
     return min(most, max(least, AUTO_VOTERS // max(1, n_features)))
-
-
-class InfiniteValue(ValueError):
-    """A feature holds infinity; `name` is its own name, if it has one."""
-
-    def __init__(self, feature: int, value: float, name: str | None = None) -> None:
-        who = f"feature {feature}" if name is None else f"Column {name!r}"
-        super().__init__(f"{who} holds {value}; {INFINITE_REMEDY}")
-        self.feature, self.value = feature, value
 
 
 Runs = tuple[np.ndarray, np.ndarray]  # where each begins, and what mass comes before it, and in all

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from quadboost.common.checks import at_least, functions, not_negative, one_of, positive
+from quadboost.common.checks import at_least, finite, functions, not_negative, one_of, positive, text, texts
 
 NO_NUMBERS = [True, np.True_, "1", None, 1j, [1]]
 NOT_FINITE = [np.nan, np.inf, -np.inf]
@@ -21,7 +21,7 @@ def test_what_is_no_count_is_refused(value):
         at_least("n", value, 3)
 
 
-@pytest.mark.parametrize("check", [positive, not_negative])
+@pytest.mark.parametrize("check", [positive, not_negative, finite])
 @pytest.mark.parametrize("value", [1, 0.5, 5e-324, np.float32(2), np.int8(1)])
 def test_numbers_of_any_type_are_numbers(check, value):
     found = check("x", value)
@@ -36,7 +36,10 @@ def test_zero_is_not_positive_and_not_negative():
 
 @pytest.mark.parametrize(
     ("check", "wanted"),
-    [(positive, "a positive finite number"), (not_negative, "a finite number that is not negative")],
+    [
+        (positive, "a positive finite number"),
+        (not_negative, "a finite number that is not negative"),
+    ],
 )
 @pytest.mark.parametrize("value", [-1, -5e-324, *NOT_FINITE, *NO_NUMBERS])
 def test_what_is_no_such_number_is_refused(check, wanted, value):
@@ -65,7 +68,7 @@ def test_a_single_known_word_is_named_alone():
         one_of("class_weight", "even", ("balanced",))
 
 
-@pytest.mark.parametrize("check", [positive, not_negative])
+@pytest.mark.parametrize("check", [positive, not_negative, finite])
 @pytest.mark.parametrize("value", [10**400, -(10**400)])
 def test_a_number_beyond_the_largest_float_is_refused(check, value):
     with pytest.raises(ValueError, match=r"^x=-?10{58,59} must be a"):
@@ -81,3 +84,25 @@ def test_functions_come_in_a_list():
 def test_what_is_no_list_of_functions_is_refused(value):
     with pytest.raises(ValueError, match=r"^f=.* must be a list of functions, if only of one: \[f\]$"):
         functions("f", value)
+
+
+def test_names_are_text():
+    assert text("x", "a") == "a"
+    assert texts("x", ("a", "b")) == ["a", "b"]
+    for wrong in ("", None, 3, b"a"):
+        with pytest.raises(ValueError, match=r"^x=.* must be text that is not empty$"):
+            text("x", wrong)
+        with pytest.raises(ValueError, match=r"^a name in x=.* must be text that is not empty$"):
+            texts("x", [wrong])
+    with pytest.raises(ValueError, match=r"^x='ab' must be a list of names, if only of one: \['ab'\]$"):
+        texts("x", "ab")
+    for wrong in (None, 3, b"a"):
+        with pytest.raises(ValueError, match=r"^x=.* must be a list of names$"):
+            texts("x", wrong)
+
+
+def test_any_number_but_those_without_end_is_finite():
+    assert finite("x", -1) == -1.0
+    for wrong in [*NOT_FINITE, *NO_NUMBERS]:
+        with pytest.raises(ValueError, match=r"^x=.* must be a finite number$"):
+            finite("x", wrong)

@@ -1,16 +1,11 @@
 """What every export reads of a model."""
 
-import sqlite3
-from contextlib import closing
-
 import numpy as np
-import pandas as pd
 import pytest
-from export_models import KINDS, by_hand, fitted, hard_rows, same_bits, table
+from export_models import KINDS, by_hand, fitted, hard_rows, mixed, ordered, same_bits, table
 
 from quadboost import Ensemble, QuadBoostClassifier
-from quadboost.export import to_sql
-from quadboost.export.additive import N_EXAMPLES, Steps, Tree, additive, without_idle_nodes
+from quadboost.export.additive import N_EXAMPLES, UNSEEN, Steps, Tree, additive, without_idle_nodes
 
 
 def value_of(term, numbers):
@@ -79,21 +74,37 @@ def test_depth_is_that_of_the_longest_way():
     assert Steps("s", 0, cuts, np.zeros((8, 1)), np.zeros(1)).as_tree().depth == 4
 
 
-@pytest.mark.parametrize("kind", ["logit-2", "trees-3", "targets"])
-def test_examples_have_missing_and_unseen_values_and_the_scores_of_the_model(kind):
-    model = fitted(kind)
+def is_unseen(form, feature, value):
+    return value is not None and feature in form.levels and value not in form.levels[feature]
+
+
+@pytest.mark.parametrize("kind", ["logit-2", "trees-3", "targets", "mixed", "wide"])
+def test_examples_have_every_kind_of_value_and_the_scores_of_the_model(kind):
+    """Also where a model has more features than there are rows, and where odd levels are known ones."""
+    model = {"mixed": lambda: mixed()[0], "wide": wide}.get(kind, lambda: fitted(kind))()
     form = additive(model)
     rows = form.examples.rows
     assert len(rows) == N_EXAMPLES
     assert rows[0] == [None] * len(form.names)
-    who = form.names.index("who")
-    assert any(isinstance(row[who], str) and row[who] not in form.levels[who] for row in rows)
-    for place in form.used:
-        assert any(row[place] is not None for row in rows)
+    for feature, values in enumerate(zip(*rows[2:], strict=True)):
+        kinds = {type(value) for value in values}
+        assert type(None) in kinds  # beside values of other features
+        assert any(value is not None and not is_unseen(form, feature, value) for value in values)
+        never = {type(value) for value in values if is_unseen(form, feature, value)}
+        both = form.holds[feature] == "boolean" and len(form.levels[feature]) == 2
+        expected = {"text": {str}, "numbers": {float}, "text and numbers": {str, float}, "boolean": {bool}}
+        assert never == (set() if both else expected.get(form.holds[feature], set()))
     same_bits(form.examples.scores, model.score_matrix(form.numbers(rows)))
-    assert [
-        float.fromhex(word) for row in form.examples.hexadecimal() for word in row
-    ] == form.examples.scores.ravel().tolist()
+    assert not any(isinstance(v, float) for row in form.text_examples.rows for v in row) or kind != "mixed"
+    words = [word for row in form.examples.hexadecimal() for word in row]
+    assert [float.fromhex(word) for word in words] == form.examples.scores.ravel().tolist()
+
+
+def wide():
+    """Forty features; of the categories one has the usual unseen text as a level, one huge numbers, one only true."""
+    categories = {0: [[UNSEEN], ["a"]], 1: [[0.5], [1.5], [2.0**60]], 2: [[True]]}
+    kind = [1, 1, 1] + [0] * 37
+    return Ensemble(range(40), [0] * 40, np.arange(40) + 1.0, 0.1, kind=kind, n_features=40, categories=categories)
 
 
 def test_what_features_hold():
@@ -120,18 +131,10 @@ def test_exports_are_imported_without_what_few_need(run_python):
     )
 
 
-@pytest.mark.parametrize("n_trees", [0, 5])
-def test_ordered_categories_are_text_to_exports(n_trees):
-    rng = np.random.default_rng(0)
-    size = pd.Categorical(rng.choice(["s", "m", "l"], 300), categories=["s", "m", "l"], ordered=True)
-    X = pd.DataFrame({"size": size, "z": rng.normal(size=300)})
-    model = QuadBoostClassifier(monotonic_cst={"size": 1}, n_trees=n_trees).fit(X, size.codes + X["z"] > 1)
-    rows = [["s", 0.0], ["m", 0.0], ["l", 0.0], [None, 0.5]]
-    found = additive(model)
-    assert found.holds == ("text", "number")
-    table = pd.DataFrame(rows, columns=["size", "z"])
-    assert found.scored(rows).scores[:, 0].tolist() == model.ensemble_.decision_function(table).tolist()
-    with closing(sqlite3.connect(":memory:")) as database:
-        table.to_sql("t", database, index=False)
-        scores = [row[0] for row in database.execute(to_sql(model, "t", dialect="sqlite"))]
-    assert scores == model.ensemble_.decision_function(table).tolist()
+def test_ordered_categories_are_text_to_exports_and_other_values_missing():
+    model, frame = ordered()
+    form = additive(model)
+    assert form.holds == ("text", "number")
+    rows = frame.where(frame.notna(), None).values.tolist()
+    same_bits(form.scored(rows).scores[:, 0], model.decision_function(frame))
+    same_bits(form.scored([["no place", 0.5]]).scores, form.scored([[None, 0.5]]).scores)

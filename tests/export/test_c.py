@@ -6,7 +6,19 @@ import subprocess
 
 import numpy as np
 import pytest
-from export_models import FAR, KINDS, by_hand, check, far_out, fitted, hard_rows, mixed, same_bits, without_voters
+from export_models import (
+    FAR,
+    KINDS,
+    by_hand,
+    check,
+    far_out,
+    fitted,
+    hard_rows,
+    mixed,
+    ordered,
+    same_bits,
+    without_voters,
+)
 
 from quadboost.export.additive import additive
 from quadboost.export.c import to_c
@@ -92,15 +104,15 @@ def test_predictions_of_scores_far_out(kind, tmp_path):
 
 
 @pytest.mark.thinned(1)
-@pytest.mark.parametrize("made", [by_hand, without_voters, mixed])
+@pytest.mark.parametrize("made", [by_hand, without_voters, mixed, ordered])
 def test_odd_models(made, tmp_path):
     check_found(*made(), tmp_path)
 
 
 @pytest.mark.thinned(1)
-@pytest.mark.parametrize("kind", ["logit-2", "targets"])
+@pytest.mark.parametrize("kind", ["logit-2", "targets", "ordered", "mixed"])
 def test_self_test_passes_and_tells_a_changed_value(kind, tmp_path):
-    text = to_c(fitted(kind))
+    text = to_c({"ordered": ordered, "mixed": mixed}[kind]()[0] if kind in ("ordered", "mixed") else fitted(kind))
     done = subprocess.run([compiled(text, tmp_path, "-Dquadboost_model_SELF_TEST")], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "24 rows, 0 scores differ\n")
     place = text.index("_intercept[] = {\n") + len("_intercept[] = {\n")
@@ -119,8 +131,9 @@ def test_fast_math_is_refused(tmp_path):
 
 
 def test_names_and_text_that_c_cannot_have_are_refused():
-    with pytest.raises(ValueError, match="which C cannot have"):
-        to_c(fitted("logit-2"), name="a-b")
+    for name in ("a-b", "", "1a", "_a", "é", "a\n", None, 3, b"a"):
+        with pytest.raises(ValueError, match=r"which C cannot have|name=.* must be text that is not empty"):
+            to_c(fitted("logit-2"), name=name)
     categories = {
         feature: [["a\0b"]] if feature == 3 else levels for feature, levels in fitted("logit-2").categories.items()
     }
@@ -135,6 +148,13 @@ def test_names_and_text_that_c_cannot_have_are_refused():
     )
     with pytest.raises(ValueError, match="has a character that C cannot hold"):
         to_c(odd)
+
+
+@pytest.mark.thinned(1)
+@pytest.mark.parametrize("name", ["int", "NAN", "isnan", "NAME", "main", "memcpy", "x" * 500])
+def test_any_word_is_a_name_as_nothing_is_named_by_it_alone(name, tmp_path):
+    program = compiled(to_c(fitted("logit-2"), name=name), tmp_path, f"-D{name}_SELF_TEST")
+    assert subprocess.run([program]).returncode == 0
 
 
 def test_text_of_the_model_is_not_taken_for_its_name(tmp_path):

@@ -16,11 +16,12 @@ from export_models import (
     fitted,
     hard_rows,
     mixed,
+    ordered,
     same_bits,
     without_voters,
 )
 
-from quadboost.export.javascript import to_javascript
+from quadboost.export.javascript import TAKEN, to_javascript
 
 NODE = shutil.which("node")
 needs_node = pytest.mark.skipif(NODE is None, reason="node is not installed (Debian: apt-get install nodejs)")
@@ -89,7 +90,7 @@ def test_predictions_of_scores_far_out(kind, tmp_path):
 
 @pytest.mark.thinned(1)
 @needs_node
-@pytest.mark.parametrize("made", [by_hand, without_voters, mixed])
+@pytest.mark.parametrize("made", [by_hand, without_voters, mixed, ordered])
 def test_odd_models(made, tmp_path):
     check_found(*made(), tmp_path)
 
@@ -145,9 +146,37 @@ def test_self_test_tells_a_changed_value(tmp_path):
     assert run('console.log(require("./model.js").selfTest())', None, tmp_path) > 0
 
 
-def test_names_that_are_none_are_refused():
-    with pytest.raises(ValueError, match="which JavaScript cannot have"):
-        to_javascript(fitted("logit-2"), name="a b")
+WORDS = "class var let await NaN Infinity undefined module exports require Map Array name top location __proto__"
+
+
+@pytest.mark.parametrize("name", ["a b", "", "1a", "é", "a\n", None, 3, b"a", *WORDS.split()])
+def test_names_that_are_none_are_refused(name):
+    with pytest.raises(ValueError, match=r"which JavaScript cannot have|means something else|must be text that is not"):
+        to_javascript(fitted("logit-2"), name=name)
+
+
+@pytest.mark.slow
+@needs_node
+def test_every_other_name_works_in_node_and_in_a_page(tmp_path):
+    """Those of the program's own functions, and of all that node and pages know and we do not refuse."""
+    globals_ = run("console.log(JSON.stringify(Object.getOwnPropertyNames(globalThis)))", None, tmp_path)
+    own = ["model", "levels", "score", "unpack", "predict", "terms", "MODEL", "NAME", "of", "async", "get", "$", "_"]
+    names = [name for name in [*globals_, *own] if name not in TAKEN.split()]
+    texts = [[name, to_javascript(fitted("logit-2"), name=name)] for name in names]
+    program = """
+const vm = require("vm"), texts = JSON.parse(require("fs").readFileSync(0, "utf8"));
+const wrong = [];
+for (const [name, text] of texts) {
+  const page = vm.createContext({}), own = { exports: {} };
+  try {
+    vm.runInContext(text, page);
+    new Function("exports", "require", "module", text)(own.exports, require, own);
+    if (vm.runInContext(name + ".selfTest()", page) !== 0 || own.exports.selfTest() !== 0) wrong.push(name);
+  } catch (error) { wrong.push(name + ": " + error.message); }
+}
+console.log(JSON.stringify(wrong));
+"""
+    assert run(program, texts, tmp_path) == []
 
 
 def test_text_of_the_model_cannot_end_the_script():

@@ -3,9 +3,22 @@
 import numpy as np
 import pandas as pd
 import pytest
-from export_models import FAR, KINDS, by_hand, check, far_out, fitted, hard_rows, mixed, same_bits, without_voters
+from export_models import (
+    FAR,
+    KINDS,
+    by_hand,
+    check,
+    far_out,
+    fitted,
+    hard_rows,
+    mixed,
+    ordered,
+    same_bits,
+    without_voters,
+)
 
 from quadboost import Ensemble
+from quadboost.export.additive import UNSEEN
 from quadboost.export.onnx import self_test, session_input, to_onnx
 
 pytestmark = pytest.mark.oracle("onnx", "onnxruntime")
@@ -54,7 +67,7 @@ def test_predictions_of_scores_far_out(kind, capfd):
     check_found(*far_out(kind), capfd)
 
 
-@pytest.mark.parametrize("made", [by_hand, without_voters])
+@pytest.mark.parametrize("made", [by_hand, without_voters, ordered])
 def test_odd_models(made, capfd):
     check_found(*made(), capfd)
 
@@ -76,7 +89,7 @@ def numbers_as_levels():
         n_features=2,
         categories={0: [[value] for value in near]},
     )
-    values = np.array([*near, 7.5, np.nan, np.inf, -np.inf, np.nextafter(near[1], 1)])
+    values = np.array([*near, 7.5, np.nan, 1e308, -1e308, np.nextafter(near[1], 1)])
     return model, pd.DataFrame({"x0": values, "x1": np.arange(len(values)) / 10})
 
 
@@ -112,14 +125,70 @@ def test_self_test_runs_from_a_file(tmp_path):
     assert self_test(tmp_path / "model.onnx") == 0
 
 
+NAMES = ["scores", "label", "probabilities", "quadboost/0", "", "label_input", "prediction", "quadboost//1"]
+
+
+@pytest.mark.parametrize("names", [NAMES, ["contributions", "quadboost/constant 0", "X", "prediction"]])
+def test_features_may_have_the_names_of_outputs_and_of_nodes(names, capfd):
+    n, levels = len(names), [["a"], ["b"]]
+    categories = dict.fromkeys(range(0, n, 2), levels)
+    kind = [int(feature in categories) for feature in range(n)]
+    for classes, link in ((["u", "v"], "logit"), (None, "identity")):
+        model = Ensemble(range(n), [0] * n, np.arange(n) + 1.0, 0.1, kind=kind, n_features=n, categories=categories)
+        model = model.replace(feature_names=names, classes=classes, link=link)
+        made = to_onnx(model, contributions=True)
+        inputs, outputs = ([one.name for one in these] for these in (made.graph.input, made.graph.output))
+        assert len({*inputs, *outputs}) == len(inputs) + len(outputs)
+        for name, own in zip(names, inputs, strict=True):
+            assert own == name or (own.startswith(name) and own.endswith("_input"))
+        frame = pd.DataFrame([["a" if feature in categories else 1.0 for feature in range(n)]], columns=names)
+        check_found(model, frame, capfd)
+
+
+@pytest.mark.parametrize("missing_text", [UNSEEN, "?"])
+def test_the_self_test_has_each_kind_of_value_whatever_stands_for_a_missing_one(missing_text):
+    assert self_test(to_onnx(fitted("trees-2"), missing_text=missing_text)) == 0
+
+
+def test_what_has_no_self_test_is_told(tmp_path):
+    made = to_onnx(by_hand()[0])
+    del made.metadata_props[:]
+    with pytest.raises(ValueError, match="the model has no self-test"):
+        self_test(made)
+    with pytest.raises(ValueError, match="onnxruntime cannot load the model"):
+        self_test(b"no model")
+    with pytest.raises(FileNotFoundError):
+        self_test("nowhere.onnx")
+    for wrong in (None, 3, ["model.onnx"]):
+        with pytest.raises(TypeError, match="is no ONNX model; give what to_onnx returned"):
+            self_test(wrong)
+
+
 def test_missing_text_must_be_no_level():
     with pytest.raises(ValueError, match="missing_text='' is a level; give text that is none"):
         to_onnx(fitted("logit-2"))
 
 
-def test_wrong_types_are_refused():
-    with pytest.raises(ValueError, match="float16"):
-        to_onnx(fitted("logit-2"), dtype="float16")
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"dtype": "float16"}, "dtype='float16' is not known"),
+        ({"dtype": np.float64}, "is not known; use 'float64' or 'float32'"),
+        ({"missing_text": None}, "missing_text=None must be text"),
+        ({"missing_text": "\ud800"}, "has a character that ONNX cannot hold"),
+        ({"contributions": "no"}, "contributions='no' is not known; use False or True"),
+    ],
+)
+def test_wrong_arguments_are_refused(given, message):
+    with pytest.raises(ValueError, match=message):
+        to_onnx(fitted("logit-2"), **given)
+
+
+def test_without_onnxruntime_the_remedy_is_told(monkeypatch):
+    made = to_onnx(by_hand()[0])
+    monkeypatch.setitem(__import__("sys").modules, "onnxruntime", None)
+    with pytest.raises(ImportError, match=r"needs onnxruntime, .* pip install 'quadboost\[onnx\]'"):
+        self_test(made)
 
 
 def test_without_onnx_the_remedy_is_told(run_python):

@@ -5,14 +5,17 @@ import io
 import json
 import math
 import re
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from export_models import fitted, hard_rows
 
+from quadboost import Ensemble, QuadBoostClassifier
 from quadboost.export import to_scorecard
 from quadboost.export.additive import additive
-from quadboost.export.scorecard import Row, harmless
+from quadboost.export.scorecard import Row, harmless, writable
 
 NUMBER = r"(-?[\d.e+-]+)"
 
@@ -138,20 +141,84 @@ def test_without_openpyxl_the_remedy_is_told(monkeypatch):
         to_scorecard(fitted("logit-2")).to_xlsx()
 
 
-@pytest.mark.parametrize("kind", ["clipped-2", "logit-3", "identity"])
-def test_models_without_log_odds_of_two_classes_are_refused(kind):
-    with pytest.raises(ValueError, match="a scorecard needs log-odds of two classes"):
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [
+        ("clipped-2", "the link of this model is 'clipped'; train with loss=\"logistic\", or with calibration"),
+        ("logit-3", "this model has 3 classes; use another export"),
+        ("identity", "this model has no classes, but predicts numbers; use another export"),
+    ],
+)
+def test_models_without_log_odds_of_two_classes_are_refused(kind, why):
+    with pytest.raises(ValueError, match=f"a scorecard needs log-odds of two classes, and {why}"):
         to_scorecard(fitted(kind))
 
 
-@pytest.mark.parametrize("wrong", [{"odds": 0}, {"pdo": 0}, {"points": math.nan}])
-def test_wrong_scales_are_refused(wrong):
-    with pytest.raises(ValueError, match=f"{next(iter(wrong))} is"):
-        to_scorecard(fitted("logit-2"), **wrong)
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"odds": 0}, "odds=0 must be a positive finite number"),
+        ({"odds": "50"}, "odds='50' must be a positive finite number"),
+        ({"pdo": 0}, "pdo=0 must not be 0"),
+        ({"pdo": None}, "pdo=None must be a finite number"),
+        ({"pdo": 1e308}, "make points beyond all numbers; choose less"),
+        ({"pdo": 1e305, "digits": 15}, "make points beyond all numbers; choose less"),
+        ({"points": math.nan}, "points=nan must be a finite number"),
+        ({"points": 10**400}, "points=1000.* must be a finite number"),
+        ({"digits": 400}, "digits=400 must be at most 15; None does not round"),
+        ({"digits": -400}, "digits=-400 must be a whole number of at least -15"),
+        ({"digits": 1.5}, "digits=1.5 must be a whole number"),
+    ],
+)
+def test_wrong_scales_are_refused(given, message):
+    with pytest.raises(ValueError, match=message):
+        to_scorecard(fitted("logit-2"), **given)
+
+
+ODD = ["a\x01b", "\x02=1+1", "\r=1", "\ufffe", "\ud800", "tab\t", "two\nlines", "plain"]
+
+
+def test_control_characters_in_names_levels_and_classes_are_spelt_out_in_files(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    categories, n = {0: [[level] for level in ODD]}, len(ODD)
+    model = Ensemble([0] * n, range(n), np.arange(n) + 1.0, 0.0, kind=[1] * n, n_features=1, categories=categories)
+    model = model.replace(feature_names=["x\x03"], classes=["\x04", "\x05"], link="logit")
+    card = to_scorecard(model)
+    card.save(tmp_path / "card.xlsx")
+    card.save(tmp_path / "card.csv")
+    book = openpyxl.load_workbook(tmp_path / "card.xlsx")
+    sheets = [["" if cell.value is None else str(cell.value) for cell in row] for sheet in book for row in sheet]
+    text = (tmp_path / "card.csv").read_bytes().decode("utf-8-sig")
+    lines = [row for row in csv.reader(io.StringIO(text, newline="")) if row]
+    assert ["x\\x03", 'is "a\\u0001b"', "58"] in sheets
+    assert "probability of \\x05" in {cell for row in sheets for cell in row}
+    shown, given = {row[0] for row in sheets}, {row[0] for row in card.examples[1:] if row[0]}
+    assert given & {"a\x01b", "\x02=1+1", "\r=1", "\ufffe", "\ud800"}
+    assert {writable(level) for level in given} <= shown
+    assert {row[0].removeprefix("'") for row in lines} >= shown - {""}
+
+
+def test_a_sheet_that_would_be_cut_off_is_refused():
+    pytest.importorskip("openpyxl")
+    card = to_scorecard(fitted("logit-2"))
+    for wrong in ({"rows": [Row("x", "a" * 32_768, 1)]}, {"examples": [[1] * 16_385]}):
+        with pytest.raises(ValueError, match=r"32,767 characters in a cell; write \.csv"):
+            replace(card, **wrong).to_xlsx()
 
 
 @pytest.mark.parametrize(
-    ("value", "cell"), [("=1+1", "'=1+1"), ("a\0b", "a\ufffdb"), ("\0=1", "\ufffd=1"), ("plain", "plain"), (-1.5, -1.5)]
+    ("value", "cell"),
+    [("=1+1", "'=1+1"), ("a\0b", "a\\x00b"), ("\0=1", "\\x00=1"), ("plain ü", "plain ü"), (-1.5, -1.5)],
 )
 def test_a_cell_is_no_formula_and_can_be_written_by_every_python(value, cell):
     assert harmless(value) == cell
+
+
+def test_of_an_order_every_level_has_a_row():
+    size = pd.Categorical(["s", "m", "l"] * 40, categories=["s", "m", "l"], ordered=True)
+    rng = np.random.default_rng(0)
+    model = QuadBoostClassifier(monotonic_cst={"size": 1}).fit(
+        pd.DataFrame({"size": size}), size.codes + rng.normal(size=120) > 1
+    )
+    rows = [row for row in to_scorecard(model).rows if row.term == "size"]
+    assert [row.condition for row in rows] == ['is "s"', 'is "m"', 'is "l"', "missing"]

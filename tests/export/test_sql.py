@@ -17,6 +17,7 @@ from export_models import (
     fitted,
     hard_rows,
     mixed,
+    ordered,
     same_bits,
     without_voters,
 )
@@ -81,8 +82,9 @@ def test_thresholds_that_are_neighbours(database):
     check_found(model, frame, ask(database, model, frame))
 
 
-def test_a_model_without_voters(database):
-    model, frame = without_voters()
+@pytest.mark.parametrize("made", [without_voters, ordered])
+def test_odd_models(made, database):
+    model, frame = made()
     check_found(model, frame, ask(database, model, frame))
 
 
@@ -133,12 +135,22 @@ def test_elsewhere_a_column_of_text_and_numbers_is_text(dialect, request):
     check_found(model, frame, ask(database, model, frame))
 
 
-def test_sqlite_compares_text_by_its_bytes_whatever_the_column_says():
-    database, (model, _) = Sqlite(), mixed()
-    frame = pd.DataFrame({"m": ["x", "X"], "row": [0, 1]})
-    database.put(frame, "t", types={"m": "TEXT COLLATE NOCASE"})
-    found = database.ask(to_sql(model, "t", "sqlite"))
-    same_bits(found["score"], model.decision_function(frame[["m"]]))
+BLIND = """CREATE COLLATION IF NOT EXISTS blind (provider = icu, locale = 'und-u-ks-level1', deterministic = false);"""
+
+
+def test_text_is_compared_by_its_bytes_whatever_the_column_and_the_database_say(database):
+    categories = {0: [["x"], ["é"], ["ß"]]}
+    model = Ensemble([0] * 3, range(3), [0.1, 0.2, 0.7], 0.3, kind=[1] * 3, n_features=1, categories=categories)
+    frame = pd.DataFrame({"x0": ["x", "X", "é", "e", "É", "ß", "ss", "e\u0301", "x ", None], "row": range(10)})
+    if database.dialect == "duckdb":
+        database.connection.execute("SET default_collation = 'nocase.noaccent'")
+    if database.dialect == "postgres":
+        database.psql(BLIND)
+    blind = {"sqlite": "TEXT COLLATE NOCASE", "duckdb": "VARCHAR COLLATE NOACCENT", "postgres": "text COLLATE blind"}
+    database.put(frame, "t", types={"x0": blind[database.dialect]})
+    sql = to_sql(model, "t", database.dialect, keep=["row"])
+    assert len(database.ask(self_test(sql))) == 0
+    same_bits(database.ask(sql).sort_values("row")["score"], model.decision_function(frame[["x0"]]))
 
 
 def test_sqlite_does_not_make_numbers_of_text():
@@ -175,7 +187,7 @@ def test_a_name_cannot_be_taken_for_the_self_test():
 
 def test_a_feature_that_is_only_asked_whether_it_is_missing(database):
     model = Ensemble([0], [0.0], [0.5], 0.1, kind=[2], n_features=1, feature_names=["x"])
-    frame = pd.DataFrame({"x": [1e300, np.nan, -np.inf]})
+    frame = pd.DataFrame({"x": [1e300, np.nan, -1e308]})
     check_found(model, frame, ask(database, model, frame))
 
 
@@ -212,11 +224,73 @@ def test_sqlite_reads_doubles_exactly(value):
     assert found.hex() == value.hex()
 
 
-def test_wrong_arguments_are_refused():
-    model = fitted("logit-2")
-    with pytest.raises(ValueError, match="the dialect is 'mysql', not one of duckdb, postgres, sqlite"):
-        to_sql(model, "t", "mysql")
-    with pytest.raises(ValueError, match="keep has 'score', which the query returns already"):
-        to_sql(model, "t", keep=["score"])
-    with pytest.raises(ValueError, match="has a character that SQL cannot hold"):
-        to_sql(model, "a\0b")
+@pytest.mark.parametrize("name", ["quadboost_0", "QUADBOOST_1", "quadboost__0", "t", "T"])
+def test_a_table_may_have_any_name(name, database):
+    model, frame = by_hand()
+    database.put(frame.assign(row=range(len(frame))), name)
+    found = database.ask(to_sql(model, name, database.dialect, keep=["row"])).sort_values("row")
+    same_bits(found["score"], model.decision_function(frame))
+
+
+def test_names_that_the_database_takes_for_one_become_two(database):
+    """Of classes and contributions, in a table made of the query."""
+    long, labels = 60 * "é", ["a", "A", "a_2"]
+    names = [f"{long}1", "tree 0", "x"] if database.dialect != "postgres" else ["y", "tree 0", "x"]
+    model = Ensemble(range(3), np.zeros(3), np.ones((3, 3)), np.zeros(3), n_features=3, classes=labels)
+    model = model.replace(feature_names=names, classes=[f"{long}{label}" for label in labels])
+    database.put(pd.DataFrame([[1.0, 2.0, 3.0]], columns=names), "t")
+    sql = to_sql(model, "t", database.dialect, contributions=True)
+    found = database.ask(f"SELECT * FROM ({sql}) AS made")
+    assert len({DIALECTS[database.dialect].same(name) for name in found}) == 3 + 1 + 3 + 9 == found.shape[1]
+
+
+def test_features_that_a_database_takes_for_one_are_refused():
+    model = by_hand()[0]
+    for dialect, names, why in (
+        ("sqlite", ["a", "A", "b"], "case does not count"),
+        ("duckdb", ["a", "b", "B"], "case does not count"),
+        ("postgres", [63 * "a", 64 * "a", "b"], "only 63 bytes of a name count"),
+    ):
+        with pytest.raises(ValueError, match=f"are one column to {dialect}: {why}"):
+            to_sql(model.replace(feature_names=names), "t", dialect)
+    assert to_sql(model.replace(feature_names=["a", "A", "b"]), "t", "postgres")
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
+def test_as_many_columns_as_the_database_can_have(dialect, request):
+    """One more is refused by us, and would be by the database."""
+    most = DIALECTS[dialect].most_columns
+    database = Sqlite() if dialect == "sqlite" else request.getfixturevalue("postgres")
+    assert len(database.ask(f"SELECT {', '.join(['1'] * most)}")) == 1
+    with pytest.raises(Exception, match=r"too many columns|at most 1664"):
+        database.ask(f"SELECT {', '.join(['1'] * (most + 1))}")
+    n = most // 2
+    model = Ensemble(range(n), np.zeros(n), np.ones(n), 0.0, n_features=n)
+    assert to_sql(model, "t", dialect)
+    with pytest.raises(ValueError, match=f"{dialect} has selects of at most {most:,} columns.*leave out contributions"):
+        to_sql(model, "t", dialect, contributions=True)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"dialect": "mysql"}, "dialect='mysql' is not known; use 'duckdb', 'postgres' or 'sqlite'"),
+        ({"dialect": ["sqlite"]}, "is not known"),
+        ({"keep": ["score"]}, "keep has 'score', which the query returns already"),
+        ({"keep": ["SCORE"]}, "keep has 'SCORE', which the query returns already"),
+        ({"keep": ["id", "ID"]}, "keep has 'id', 'ID', which the query returns already"),
+        ({"keep": "id"}, r"keep='id' must be a list of names, if only of one: \['id'\]"),
+        ({"keep": None}, "keep=None must be a list of names"),
+        ({"keep": [b"id"]}, "a name in keep=b'id' must be text that is not empty"),
+        ({"table": "a\0b"}, "has a character that SQL cannot hold"),
+        ({"table": ""}, "table='' must be text that is not empty"),
+        ({"table": ()}, r"table=\(\) has no name"),
+        ({"table": ("main", "")}, "a name in table='' must be text that is not empty"),
+        ({"table": None}, "table=None must be"),
+        ({"table": b"t"}, "table=b't' must be"),
+        ({"contributions": "no"}, "contributions='no' is not known; use False or True"),
+    ],
+)
+def test_wrong_arguments_are_refused(given, message):
+    with pytest.raises(ValueError, match=message):
+        to_sql(fitted("logit-2"), **{"table": "t", **given})
