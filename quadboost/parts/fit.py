@@ -37,7 +37,7 @@ from .source import Coded, Part, Seen, Source
 from .survey import Facts, constraints, n_rows_of, survey
 from .thresholds import Matrix, voters_of_parts
 
-FEW_TABLES = 8  # joint sums of so many columns at least are kept
+FEW_TABLES, TABLE_BYTES = 8, 1 << 28  # joint sums of so many columns, and so many bytes of them, are always kept
 
 
 @dataclass(frozen=True)
@@ -145,9 +145,10 @@ def _n_bytes(facts: Facts, voters: Voters) -> int:
 
 
 def _bytes_for_tables(voters: Voters, extent: Extent) -> int:
-    """What joint sums take at least: whatever the limit on memory, so many columns' are kept."""
+    """What joint sums may take whatever the limit on memory: a column that is not kept costs a pass at every turn."""
     cells = int((voters.n_cuts.max(initial=0) + 2) * voters.bin_start[-1])
-    return joint_dtype(extent).itemsize * cells * min(FEW_TABLES, voters.n_columns)
+    each = joint_dtype(extent).itemsize * max(cells, 1)
+    return each * min(max(FEW_TABLES, TABLE_BYTES // each), voters.n_columns)
 
 
 def _room_for_rows(room: int, voters: Voters, extent: Extent, options: Options) -> int:
