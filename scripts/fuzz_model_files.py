@@ -4,7 +4,7 @@
 
 Needs the source tree: tests/fuzz_model_file.py forges and reads the files, some thousands in a process of its own,
 which has little memory and a few seconds for each of them. A crash, a hang, or any error but a refusal ends the run;
-the seed that is printed then shows it again.
+the seed that is printed then shows it again. Stopped by Ctrl-C or SIGTERM, it prints the table of what was read so far.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[1] / "tests"
@@ -28,16 +30,18 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=1_000_000, help="how many (default: 1000000)")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no process after this time")
     parser.add_argument("--seed", type=int, default=0, help="of the first process; each other has the next")
-    parser.add_argument("--files-per-process", type=int, default=5_000)
+    parser.add_argument("--files-per-process", type=int, default=50_000)
     arguments = parser.parse_args()
     start, done, seed = time.monotonic(), 0, arguments.seed
     found: dict[str, Counter[str]] = {}
-    with tempfile.TemporaryDirectory() as directory:
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with tempfile.TemporaryDirectory() as directory, suppress(KeyboardInterrupt):
         while done < arguments.files and time.monotonic() - start < 60 * arguments.minutes:
             count = min(arguments.files_per_process, arguments.files - done)
             for kind, outcomes in run(directory, seed, count).items():
                 found.setdefault(kind, Counter()).update(outcomes)
             done, seed = done + count, seed + 1
+            print(f"{done} files, {(time.monotonic() - start) / 60:.1f} minutes", file=sys.stderr, flush=True)
     print(as_table(found))
     print(f"\n{done} files in {(time.monotonic() - start) / 60:.1f} minutes, seeds {arguments.seed} to {seed - 1}")
 

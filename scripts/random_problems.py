@@ -55,6 +55,9 @@ class Problem:
             "max_rounds": 60 if loss == "squared" else 20_000,
             "tol": 0.05,
             "n_jobs": int(rng.integers(1, 4)),
+            "n_trees": int(rng.choice([0, 0, 3])),
+            "max_leaves": 5,
+            "random_state": 0,
         }
         return cls(X, y, weight, estimator(loss=loss, **options))
 

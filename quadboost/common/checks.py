@@ -71,3 +71,20 @@ def _is_finite(value: Any) -> bool:
         return math.isfinite(float(value))
     except OverflowError:  # a whole number beyond the largest float
         return False
+
+
+class InfiniteValue(ValueError):
+    """A feature holds infinity; `name` is its own name, if it has one."""
+
+    def __init__(self, feature: int, value: float, name: str | None = None) -> None:
+        who = f"feature {feature}" if name is None else f"Column {name!r}"
+        super().__init__(f"{who} holds {value}; replace infinity by a finite number, or by NaN for a missing value")
+        self.feature, self.value = feature, value
+
+
+def check_no_infinity(X: np.ndarray, names: Sequence[str] | None) -> None:
+    """Refuse infinity in a matrix of features; NaN is a missing value."""
+    infinite = np.isinf(X)
+    if infinite.any():
+        row, feature = divmod(int(infinite.argmax()), X.shape[1])
+        raise InfiniteValue(feature, float(X[row, feature]), None if names is None else names[feature])

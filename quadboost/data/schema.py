@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -64,6 +64,12 @@ def is_order(levels: Any) -> bool:
     return len(levels) > 0 and all(type(own) is str for own in levels) and len(set(levels)) == len(levels)
 
 
+def is_order_of_numbers(levels: Any) -> bool:
+    """Whether these are the levels of an ordered category that are numbers, ascending: the values say the order."""
+    plain = all(isinstance(own, int | float | np.number) and not isinstance(own, bool) for own in levels)
+    return len(levels) > 0 and plain and all(np.diff(np.asarray(levels, dtype=np.float64)) > 0)
+
+
 def _level_of(levels: list[list[Value]]) -> dict[Value, int]:
     return {value: level for level, group in enumerate(levels) for value in group}
 
@@ -116,6 +122,9 @@ def read_table(
         if j in to_be_numbers and isinstance(column, Coded) and is_order(column.order):
             orders[j] = list(column.order)
             matrix[:, j] = _places(column, orders[j], label)
+            continue
+        if j in to_be_numbers and isinstance(column, Coded) and is_order_of_numbers(column.order):
+            matrix[:, j] = as_numbers(column, label, table.text_remedy(j))
             continue
         if j in declared or (auto and table.typed and is_category(column)):
             coded = as_coded(column, label)
@@ -172,14 +181,14 @@ def to_matrix(X: Any, schema: FrameSchema, *, allow_extra: bool = False, owner: 
         reader = schema.record_reader
         matrix = None if reader is None else reader.matrix(records)
         if matrix is not None:
-            return matrix
+            return _with_places(matrix, schema)
         table = records_table(records, schema.feature_names, allow_extra, owner)
         source = list(range(schema.n_features))
     if table.numbers is not None and not schema.categories:
         matrix = table.numbers()
         if source != list(range(table.shape[1])):
             matrix = matrix[:, source]
-        return _real(matrix)
+        return _with_places(_real(matrix), schema)
     matrix = np.empty((table.shape[0], schema.n_features), order="F")
     remedy = f"{owner} was trained on numbers there: convert it, with NaN for missing values"
     for feature, j in enumerate(source):
@@ -187,6 +196,7 @@ def to_matrix(X: Any, schema: FrameSchema, *, allow_extra: bool = False, owner: 
         column = table.read(j, label)
         if feature in schema.categories:
             coded, level_of = as_coded(column, label), schema.level_of[feature]
+            _refuse_infinity(coded.values, label)
             matrix[:, feature] = _numbered(coded, level_of)
             if coded.values and level_of and not any(value in level_of for value in coded.values):
                 _tell_unseen(coded, level_of, label, owner)
@@ -194,6 +204,20 @@ def to_matrix(X: Any, schema: FrameSchema, *, allow_extra: bool = False, owner: 
             matrix[:, feature] = _places(column, schema.orders[feature], label)
         else:
             matrix[:, feature] = as_numbers(column, label, remedy)
+    return _with_places(matrix, schema)
+
+
+def _with_places(matrix: np.ndarray, schema: FrameSchema) -> np.ndarray:
+    """A matrix whose numbers in columns of ordered categories are places of levels, or missing."""
+    for feature, order in schema.orders.items():
+        own = matrix[:, feature]
+        wrong = own[~(np.isnan(own) | np.isin(own, np.arange(len(order))))]
+        if len(wrong):
+            name = feature if schema.feature_names is None else repr(schema.feature_names[feature])
+            raise ValueError(
+                f"Column {name} holds {wrong[0]:g}, which is no place in the order {listed(order)}; give the text of a "
+                f"level, or its place, from 0 to {len(order) - 1}"
+            )
     return matrix
 
 
@@ -242,11 +266,15 @@ def level_sizes(column: Coded, weight: np.ndarray | None) -> dict[Value, tuple[i
     return {value: (rows, float(own)) for value, rows, own in each if rows}
 
 
+def _refuse_infinity(values: Collection[Value], label: str) -> None:
+    for infinity in (math.inf, -math.inf):
+        if infinity in values:
+            raise ValueError(f"{label} is a category, and {infinity} cannot be a level of one")
+
+
 def levels_of(sizes: Mapping[Value, tuple[int, float]], min_count: float, label: str) -> list[list[Value]]:
     """The levels of a category, by the sizes of its values."""
-    for infinity in (math.inf, -math.inf):
-        if infinity in sizes:
-            raise ValueError(f"{label} is a category, and {infinity} cannot be a level of one")
+    _refuse_infinity(sizes, label)
     for value in sizes:
         if type(value) is int and value not in INTEGERS:
             raise ValueError(f"{label} is a category, and {value!r:.60} is an integer beyond 64 bits; make it text")

@@ -11,7 +11,8 @@ import numpy as np
 from ..boosting.limits import Limits, limited
 from ..boosting.penalties import L1, Penalty
 from ..boosting.result import Boosted
-from ..data.constraints import ANY_MEET, Meetings, constrained_columns, meetings_of, signs_of
+from ..common.checks import InfiniteValue, check_no_infinity
+from ..data.constraints import ANY_MEET, Meetings, check_numbers, constrained_columns, meetings_of, signs_of
 from ..data.exact import effective_count
 from ..data.examples import (
     Examples,
@@ -30,7 +31,7 @@ from ..model.ensemble import Ensemble
 from ..moments.sums import ColumnSums, Sums
 from ..voters.binned import Binned
 from ..voters.columns import Voters
-from ..voters.thresholds import InfiniteValue, candidate_voters
+from ..voters.thresholds import candidate_voters
 from ..voters.trees import Trees
 from .limits import limits_of
 
@@ -164,6 +165,7 @@ class Problem:
             position = positions_of(given.y, self.classes)
             targets, weight = one_vs_rest(position, len(self.classes)), times(given.weight, self.class_weight, position)
         matrix = to_matrix(given.X, self.schema, owner=reading.owner)
+        check_no_infinity(matrix, self.schema.feature_names)
         return Rows(given.part(matrix), targets, weight, given.weight)
 
     @property
@@ -282,6 +284,7 @@ def shape_bins(voters: Voters, column: int, cuts: np.ndarray) -> np.ndarray:
 
 
 def _read(given: Examples, reading: Reading) -> tuple[FrameSchema, np.ndarray]:
+    check_numbers(given.X, monotonic_cst=reading.monotonic_cst, interaction_cst=reading.interaction_cst)
     schema, matrix = read_table(
         given.X,
         categorical_features=reading.categorical_features,

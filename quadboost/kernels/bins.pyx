@@ -6,15 +6,11 @@ arguments are marked IN / OUT. Kernels trust what they are given (the callers ch
 cimport numpy as cnp
 from cython.parallel cimport prange, threadid
 from libc.math cimport ceil
-from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.string cimport memcpy
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
 
 from quadboost.kernels.types cimport PREFETCH, code_t, real_t
 
 cnp.import_array()
-
-cdef extern from "compiler.h":
-    int bit_length(uint64_t) noexcept nogil
 
 cdef extern from "bins.h":
     enum:
@@ -31,6 +27,7 @@ cdef extern from "bins.h":
 
     void copy_floats(const char* column, Py_ssize_t stride, Py_ssize_t n, double* x) noexcept nogil
     void copy_doubles(const char* column, Py_ssize_t stride, Py_ssize_t n, double* x) noexcept nogil
+    int any_infinite(const double* x, Py_ssize_t n) noexcept nogil
     void bins_of(
         const double* x, Py_ssize_t n, const BucketRule* rule, const double* cuts, const int32_t* place, int32_t* bins
     ) noexcept nogil
@@ -128,58 +125,6 @@ cdef inline mass_t _column(
     if column.n_alone:
         column.alone_begin, column.alone_end = &alone[0, 0], &alone[1, 0]
     return column
-
-
-cdef inline uint64_t _key(double value) noexcept nogil:
-    """Integers in the order of doubles, and as far apart as there are doubles between."""
-    cdef int64_t bits
-    value = value + 0.0  # minus zero is zero
-    memcpy(&bits, &value, sizeof(bits))
-    return <uint64_t> (bits ^ ((bits >> 63) & INT64_MAX))
-
-
-def bits_between(
-    cnp.ndarray values,              # IN  (n) ascending, float32 or float64, one after the other
-    int64_t[::1] count,              # IN/OUT (65) neighbours by the bits up to the first in which their keys differ
-):
-    """Count neighbours by how far apart they are."""
-    cdef const void* data = cnp.PyArray_DATA(values)
-    cdef Py_ssize_t n = values.shape[0]
-    with nogil:
-        if cnp.PyArray_TYPE(values) == cnp.NPY_FLOAT32:
-            _bits_between(<const float*> data, n, &count[0])
-        else:
-            _bits_between(<const double*> data, n, &count[0])
-
-
-cdef void _bits_between(const real_t* values, Py_ssize_t n, int64_t* count) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(1, n):
-        count[bit_length(_key(values[i]) ^ _key(values[i - 1]))] += 1
-
-
-def runs_apart(
-    cnp.ndarray values,              # IN  as above
-    int n_bits,
-    int64_t[::1] first,              # OUT where each run begins
-):
-    """Divide values into runs of neighbours whose keys differ in the last `n_bits` bits at the most."""
-    cdef const void* data = cnp.PyArray_DATA(values)
-    cdef Py_ssize_t n = values.shape[0]
-    with nogil:
-        if cnp.PyArray_TYPE(values) == cnp.NPY_FLOAT32:
-            _runs_apart(<const float*> data, n, n_bits, &first[0])
-        else:
-            _runs_apart(<const double*> data, n, n_bits, &first[0])
-
-
-cdef void _runs_apart(const real_t* values, Py_ssize_t n, int n_bits, int64_t* first) noexcept nogil:
-    cdef Py_ssize_t i, k = 1
-    first[0] = 0
-    for i in range(1, n):
-        if (_key(values[i]) ^ _key(values[i - 1])) >> n_bits:
-            first[k] = i
-            k += 1
 
 
 cdef inline Py_ssize_t _first_at_least(const int64_t* values, Py_ssize_t n, int64_t wanted) noexcept nogil:
@@ -397,6 +342,32 @@ cdef bint _code_block(
     return overflow
 
 
+def take_between(
+    cnp.ndarray values,              # IN  (n) float32 or float64, one after the other
+    const double[::1] cuts, const int32_t[::1] place, const BucketRule[::1] rule,   # IN  a `BinIndex` of one feature:
+                                     #     before and at the end of each of several ranges, in turn
+    int64_t[::1] rows,               # OUT (n) which values are in a range
+):
+    """How many values are in a range."""
+    cdef const char* data = <const char*> cnp.PyArray_DATA(values)
+    cdef Py_ssize_t size = cnp.PyArray_ITEMSIZE(values), m = values.shape[0], first = 0, k = 0, n, r
+    cdef double x[ROWS_OF_BLOCK]
+    cdef int32_t bins[ROWS_OF_BLOCK]
+    with nogil:
+        while first < m:
+            n = min(<Py_ssize_t> ROWS_OF_BLOCK, m - first)
+            if size == sizeof(float):
+                copy_floats(data + first * size, size, n, x)
+            else:
+                copy_doubles(data + first * size, size, n, x)
+            bins_of(x, n, &rule[0], &cuts[0], &place[0], bins)
+            for r in range(n):
+                rows[k] = first + r  # without a branch: overwritten unless the value is in a range
+                k += bins[r] & (x[r] == x[r])  # odd: after more beginnings than ends
+            first += n
+    return k
+
+
 # ---------------------------------------------------------------------------------------------
 # Scores: an ensemble of stumps is a sum of one step function per feature
 # ---------------------------------------------------------------------------------------------
@@ -460,7 +431,7 @@ cdef class StepFunctions:
     def __init__(self, feature, bins, value, value_start, intercept, trees=()):
         """`bins` is a `BinIndex` of bins.py; `value` has a row per bin, then one for missing, function by function.
 
-        `trees` are `TreeValues`, whose values are added after those of the functions.
+        The numbers of the features ascend. `trees` are `TreeValues`, whose values are added after those of the functions.
         """
         self._trees = tuple(trees)
         self._feature = feature
@@ -472,20 +443,26 @@ cdef class StepFunctions:
         self.n_features = feature.shape[0]
 
     def score(self, cnp.ndarray X, int n_threads):
-        """The scores of the rows of X, of shape (m, n_outputs); X is 2-d, aligned, float32 or float64."""
+        """The scores of the rows of X, of shape (m, n_outputs), or None if a value is infinite.
+
+        X is 2-d, aligned, float32 or float64.
+        """
         cdef cnp.npy_intp shape[2]
         shape[0], shape[1] = X.shape[0], self.n_outputs
         cdef cnp.ndarray out = cnp.PyArray_EMPTY(2, shape, cnp.NPY_FLOAT64, 0)
-        cdef Py_ssize_t m = X.shape[0], step = ROWS_OF_BLOCK, n_blocks = (m + step - 1) // step, b
+        cdef Py_ssize_t m = X.shape[0], d = X.shape[1], step = ROWS_OF_BLOCK, n_blocks = (m + step - 1) // step, b
         cdef table_t table = _table(X)
+        cdef int infinite = 0
         cdef double* scores = <double*> cnp.PyArray_DATA(out)
         if n_threads == 1:
             with nogil:
                 for b in range(n_blocks):
-                    self._score(table, b * step, min(step, m - b * step), scores)
+                    infinite |= self._score(table, d, b * step, min(step, m - b * step), scores)
         else:
             for b in prange(n_blocks, nogil=True, schedule="dynamic", chunksize=16, num_threads=n_threads):
-                self._score(table, b * step, min(step, m - b * step), scores)
+                infinite |= self._score(table, d, b * step, min(step, m - b * step), scores)
+        if infinite:
+            return None
         for trees in self._trees:
             self._add_trees(trees, table, m, scores, n_threads)
         return out
@@ -510,19 +487,24 @@ cdef class StepFunctions:
                 trees.add(table, b * step, min(step, m - b * step), own_bins + t * n_bins, own_left + t * n_left,
                           scores + b * step * k)
 
-    cdef void _score(self, table_t X, Py_ssize_t first, Py_ssize_t n, double* scores) noexcept nogil:
-        """The scores of the rows first..first + n, at most ROWS_OF_BLOCK."""
+    cdef int _score(self, table_t X, Py_ssize_t d, Py_ssize_t first, Py_ssize_t n, double* scores) noexcept nogil:
+        """The scores of the rows first..first + n, at most ROWS_OF_BLOCK; whether one of their d values is infinite."""
         cdef double x[ROWS_OF_BLOCK]
         cdef int32_t bins[ROWS_OF_BLOCK]
-        cdef Py_ssize_t s, r, o
+        cdef Py_ssize_t s = 0, r, o, f
         cdef double* out = scores + first * self.n_outputs
+        cdef int infinite = 0
         for r in range(n):
             for o in range(self.n_outputs):
                 out[r * self.n_outputs + o] = self._intercept[o]
-        for s in range(self.n_features):
-            _copy_column(X, first, self._feature[s], n, x)
-            bins_of(x, n, &self._rule[s], &self._cuts[0], &self._place[0], bins)
-            self._add(bins, n, &self._value[self._value_start[s], 0], out)
+        for f in range(d):
+            _copy_column(X, first, f, n, x)
+            infinite |= any_infinite(x, n)
+            if s < self.n_features and self._feature[s] == f:  # features ascend
+                bins_of(x, n, &self._rule[s], &self._cuts[0], &self._place[0], bins)
+                self._add(bins, n, &self._value[self._value_start[s], 0], out)
+                s += 1
+        return infinite
 
     cdef void _add(self, const int32_t* bins, Py_ssize_t n, const double* value, double* out) noexcept nogil:
         """Add one step function to the scores of n rows."""

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..common.checks import at_least, one_of
+from ..common.checks import InfiniteValue, at_least, one_of
 from ..common.threads import in_threads, threads_for
 from ..data.exact import Extent
 from ..kernels.bins import copy_columns, distinct_runs
@@ -19,7 +19,6 @@ from .columns import Voters, checked_values
 from .quantiles import quantile_borders
 
 CODES_IN_A_BYTE = 256
-INFINITE_REMEDY = "replace infinity by a finite number, or by NaN for a missing value"
 FEATURES_TOGETHER = 4
 AUTO = "auto"
 AUTO_VOTERS = 100_000  # of all features together, by default
@@ -102,15 +101,6 @@ def auto_thresholds(n_features: int) -> int:
     return min(most, max(least, AUTO_VOTERS // max(1, n_features)))
 
 
-class InfiniteValue(ValueError):
-    """A feature holds infinity; `name` is its own name, if it has one."""
-
-    def __init__(self, feature: int, value: float, name: str | None = None) -> None:
-        who = f"feature {feature}" if name is None else f"Column {name!r}"
-        super().__init__(f"{who} holds {value}; {INFINITE_REMEDY}")
-        self.feature, self.value = feature, value
-
-
 Runs = tuple[np.ndarray, np.ndarray]  # where each begins, and what mass comes before it, and in all
 
 
@@ -173,7 +163,7 @@ def cuts_of_values(
     if len(values) == 0:
         return np.empty(0), False  # nothing but missing values: constant
     if n_levels is not None:
-        return (np.arange(n_levels) - 0.5 if n_levels > 1 else np.empty(0)), missing
+        return cuts_of_levels(n_levels), missing
     if np.isinf(values[0]) or np.isinf(values[-1]):
         raise InfiniteValue(f, float(values[-1] if np.isinf(values[-1]) else values[0]))
     if spacing == "uniform" and thresholds != "all":
@@ -185,6 +175,11 @@ def cuts_of_values(
     else:
         first = start[np.searchsorted(before, quantile_borders(before, int(n_bins)))]
     return _midpoints(values[first - 1].astype(float), values[first].astype(float)), missing
+
+
+def cuts_of_levels(n_levels: int) -> np.ndarray:
+    """One bin for each level, and one before them for a level never seen."""
+    return np.arange(n_levels) - 0.5 if n_levels > 1 else np.empty(0)
 
 
 def bins_for_values(thresholds: int | str, missing: bool) -> float:

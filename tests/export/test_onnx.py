@@ -89,7 +89,7 @@ def numbers_as_levels():
         n_features=2,
         categories={0: [[value] for value in near]},
     )
-    values = np.array([*near, 7.5, np.nan, np.inf, -np.inf, np.nextafter(near[1], 1)])
+    values = np.array([*near, 7.5, np.nan, 1e308, -1e308, np.nextafter(near[1], 1)])
     return model, pd.DataFrame({"x0": values, "x1": np.arange(len(values)) / 10})
 
 
