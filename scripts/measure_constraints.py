@@ -21,7 +21,15 @@ from sklearn.model_selection import train_test_split
 from quadboost import QuadBoostRegressor
 
 N_SPLITS = 5
-PENALTIES = ("l1", "l2", "linf")
+SETTINGS: dict[str, dict[str, Any]] = {
+    "l1": {"penalty": "l1"},
+    "l2": {"penalty": "l2"},
+    "linf": {"penalty": "linf"},
+    "l2, 100 trees": {"penalty": "l2", "n_trees": 100},
+    "l1, 100 trees": {"penalty": "l1", "n_trees": 100},
+    "no penalty, 20,000 rounds": {"penalty": None, "max_rounds": 20_000, "tol": 0.0},
+    "l2 forward, 20,000 rounds": {"penalty": "l2", "mode": "forward", "max_rounds": 20_000, "tol": 0.0},
+}
 
 
 def main() -> None:
@@ -43,9 +51,9 @@ def main() -> None:
 
 def _models(signs: dict[str, int], names: list[str]) -> Iterator[tuple[str, Any, Any]]:
     """Estimators without and with the constraints."""
-    for penalty in PENALTIES:
-        own = {"penalty": penalty, "n_jobs": 1, "standardize": True}
-        yield f"QuadBoost, {penalty}", QuadBoostRegressor(**own), QuadBoostRegressor(**own, monotonic_cst=signs)
+    for name, arguments in SETTINGS.items():
+        own = {**arguments, "n_jobs": 1, "standardize": True}
+        yield f"QuadBoost, {name}", QuadBoostRegressor(**own), QuadBoostRegressor(**own, monotonic_cst=signs)
     try:
         from lightgbm import LGBMRegressor
     except ImportError:

@@ -59,7 +59,7 @@ OTHERS = {
     "shap": "explain.terms",
     "pyarrow": "commands.predict commands.recognise commands.report commands.tables commands.train_table "
     "commands.write_table parts.arrow parts.files",
-    "onnx": "export.onnx",
+    "onnx": "export.onnx export.graph",
     "onnxruntime": "export.onnx",
     "skl2onnx": "export.pipelines export.preparation",
     "openpyxl": "export.scorecard",

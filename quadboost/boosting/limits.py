@@ -17,6 +17,8 @@ from .. import _core
 from .._core import dot
 from .penalties import Penalty
 
+LEAST_BOUND = 1e-100  # that differs from zero: rounds would not move a weight so little
+
 
 @dataclass(frozen=True, eq=False)
 class Limits:
@@ -49,6 +51,9 @@ class Limits:
             raise ValueError(f"lower={_first(lower, ~(lower <= 0))} must be at most 0: a weight of 0 must be allowed")
         if upper is not None and not (upper >= 0).all():
             raise ValueError(f"upper={_first(upper, ~(upper >= 0))} must be at least 0: a weight of 0 must be allowed")
+        for name, own in (("lower", lower), ("upper", upper)):
+            if own is not None and ((is_tiny := np.abs(own) < LEAST_BOUND) & (own != 0)).any():
+                raise ValueError(f"{name}={_first(own, is_tiny & (own != 0))} lets no weight change a score; give 0")
         return cls(factor, lower, upper)
 
     def take(self, voters: np.ndarray) -> Limits:

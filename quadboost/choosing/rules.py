@@ -135,7 +135,7 @@ def _fits(
     """One fit after the other, each from where the one before ended."""
     first = with_trees(options, candidates[0])
     start: tuple[np.ndarray, np.ndarray] | None = None
-    if first.loss == "squared" and first.mode == "corrective" and not solves_at_once(problem, measured, first):
+    if first.loss == "squared" and first.mode == "corrective" and not solves_at_once(measured, first):
         yield from _path(problem, measured, candidates, first, stop)
         return
     for candidate in candidates:

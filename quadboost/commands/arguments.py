@@ -139,7 +139,7 @@ def sums_parser() -> argparse.ArgumentParser:
     _add_training_data(parser)
     _add_text_format(parser)
     group = parser.add_argument_group("sums")
-    group.add_argument("--voters", metavar="SUMS", help="thresholds, labels and scales of this file of sums")
+    group.add_argument("--voters", metavar="MODEL_OR_SUMS", help="thresholds and labels of this model or file of sums")
     group.add_argument("--thresholds", type=int, metavar="N", help="most of a feature, without --voters (default: 63)")
     group.add_argument("-o", "--output", metavar="DAY.sums", required=True, help="file to write")
     group.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")

@@ -7,7 +7,8 @@ from argparse import Namespace
 from typing import Any
 
 from ..estimators.plain import QuadBoostClassifier, QuadBoostRegressor
-from ..model.file import ModelRecord, write_model
+from ..model.ensemble import Ensemble, load
+from ..model.file import MAGIC, ModelRecord, write_model
 from ..model.whole_file import check_output
 from ..parts.rows import memory_limit
 from ..parts.sums import KeptSums
@@ -21,7 +22,7 @@ def write_sums_of_table(arguments: Namespace) -> None:
     from .tables import open_table
     from .train_table import Reader
 
-    like = None if arguments.voters is None else load_sums(arguments.voters)
+    like = None if arguments.voters is None else _giver(arguments.voters)
     if like is not None:
         if arguments.features or arguments.drop or arguments.thresholds is not None:
             raise ValueError("--voters tells features and thresholds; leave out --features, --drop and --thresholds")
@@ -42,6 +43,13 @@ def write_sums_of_table(arguments: Namespace) -> None:
     if not arguments.quiet:
         n_rows, voters = kept.sums.n_rows, kept.sums.voters
         print(f"sums of {n_rows} rows, {voters.n_features} features, {voters.n_voters} voters: {arguments.output}")
+
+
+def _giver(path: str) -> KeptSums | Ensemble:
+    """A file of sums, or a model, by how the file begins."""
+    with open(path, "rb") as file:
+        start = file.read(len(MAGIC))
+    return load(path) if start == MAGIC else load_sums(path)
 
 
 def train_from_sums(arguments: Namespace, options: dict[str, Any]) -> None:

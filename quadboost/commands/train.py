@@ -85,7 +85,8 @@ def train(arguments: Namespace) -> None:
         how = ", which are read in pieces: they would not fit into --memory" if examples.n_streamed else ""
         _print(f"training on {examples.n_rows} rows, {len(examples.names)} features{how}")
     n_folds, why = _choose_folds(arguments, options, examples, task)
-    examples = examples.without_targets() if examples.n_streamed else examples
+    if examples.n_streamed and not n_folds:
+        examples = examples.without_targets()
     if why and not arguments.quiet:
         _print(why)
     ensemble = _fit(task, options, examples, validation, arguments, n_folds)
@@ -319,36 +320,40 @@ def _cross_validated(
     splitter = StratifiedKFold if task == CLASSIFICATION else KFold
     cv = splitter(n_folds, shuffle=True, random_state=arguments.random_state)
     y = None if examples.n_streamed else examples.y
+    folds = _folds(examples, cv)
+    examples = examples.without_targets() if examples.n_streamed else examples
     estimator = SEARCHES[task](**options, cv=cv).fit(examples.X, y, examples.weight)
-    figures = {} if examples.n_streamed else _held_out_figures(estimator.best_estimator_, examples, cv)
+    figures = _held_out_figures(estimator.best_estimator_, examples, folds)
     if not arguments.quiet:
         told = {name: value for name, value in estimator.best_params_.items() if name != "n_trees" or value}
         chosen = ", ".join(f"{name}={_short(value)}" for name, value in told.items())
-        held_out = f"; on rows held out: {_listed(figures)}" if figures else ""
-        _print(f"{n_folds}-fold cross-validation chose {chosen}{held_out}")
+        _print(f"{n_folds}-fold cross-validation chose {chosen}; on rows held out: {_listed(figures)}")
     ensemble = estimator.ensemble_
     known = {**ensemble.info, "cross_validation": {**ensemble.info["cross_validation"], **figures}}
     return _named(ensemble.replace(info=known), examples)
 
 
-def _held_out_figures(estimator: Any, examples: Examples, cv: Any) -> dict[str, float]:
+def _folds(examples: Examples, cv: Any) -> np.ndarray:
+    """The fold of every row, -1 of those that do not count."""
+    counts = examples.counts()
+    kept = np.flatnonzero(counts)
+    folds = np.full(len(counts), -1, dtype=np.int16)
+    for number, (_, held_out) in enumerate(cv.split(kept, examples.y[kept])):
+        folds[kept[held_out]] = number
+    return folds
+
+
+def _held_out_figures(estimator: Any, examples: Examples, folds: np.ndarray) -> dict[str, float]:
     """The figures of the choice on each row, by a model of the folds that the row is not in."""
-    weight = examples.weight
-    kept = np.arange(len(examples.y)) if weight is None else np.flatnonzero(weight > 0)
-    found: np.ndarray | None = None
-    for train_rows, held_out in cv.split(kept, examples.y[kept]):
-        train_rows, held_out = kept[train_rows], kept[held_out]
+    sums = np.zeros(4)
+    for number in range(folds.max() + 1):
         own = clone(estimator).set_params(verbose=0, callbacks=None)
+        known = examples.where((folds >= 0) & (folds != number))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the number of rounds was chosen
-            known = examples.take(train_rows)
-            own.fit(known.X, known.y, known.weight)
-        scores = own.ensemble_.scores_of(examples.take(held_out).X)
-        values = _predicted(own.ensemble_, scores)
-        found = np.zeros((len(examples.y), *values.shape[1:])) if found is None else found
-        found[held_out] = values
-    assert found is not None
-    return _figures_of(estimator.ensemble_, found[kept], examples.y[kept], None if weight is None else weight[kept])
+            own.fit(known.X, None if known.n_streamed else known.y, known.weight)
+        sums += _sums_on(own.ensemble_, examples.where(folds == number), estimator.ensemble_)
+    return _figures_from(estimator.ensemble_, sums)
 
 
 def _listed(figures: dict[str, float]) -> str:
@@ -411,20 +416,21 @@ def _summary(ensemble: Ensemble, examples: Examples, validation: Examples | None
 
 def _figures(ensemble: Ensemble, examples: Examples) -> dict[str, float]:
     """How good a model is on some rows."""
+    return _figures_from(ensemble, _sums_on(ensemble, examples, ensemble))
+
+
+def _sums_on(ensemble: Ensemble, examples: Examples, like: Ensemble) -> np.ndarray:
+    """What the figures of a model on some rows are made of; those of several models, all like one, add up."""
     sums = np.zeros(4)
     for X, y, weight in examples.blocks():
         found = _predicted(ensemble, ensemble.score_matrix(ensemble.matrix_of(X)))
-        sums += _figure_sums(ensemble, found, y, weight)
-    return _figures_from(ensemble, sums)
+        sums += _figure_sums(like, found, y, weight)
+    return sums
 
 
 def _predicted(ensemble: Ensemble, scores: np.ndarray) -> np.ndarray:
     """Probabilities of all classes, or predictions of the target."""
     return ensemble.predictions_of(scores) if ensemble.classes is None else ensemble.probabilities_of(scores)
-
-
-def _figures_of(ensemble: Ensemble, found: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> dict[str, float]:
-    return _figures_from(ensemble, _figure_sums(ensemble, found, y, weight))
 
 
 def _figure_sums(ensemble: Ensemble, found: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:

@@ -39,6 +39,34 @@ class Examples:
         """Streamed rows when their targets have been looked at: of labels one of each is kept."""
         return replace(self, y=np.unique(self.y) if self.y.dtype.kind != "f" else self.y[:0].copy())
 
+    def counts(self) -> np.ndarray:
+        """Which rows have a weight; of streamed ones that takes a pass, if there are weights."""
+        if not self.n_streamed:
+            return np.ones(len(self.y), dtype=bool) if self.weight is None else self.weight > 0
+        found = []
+        for part in self.X.parts():
+            if part.weight is None:
+                return np.ones(self.n_streamed, dtype=bool)
+            found.append(part.weight > 0)
+        return np.concatenate(found)
+
+    def where(self, wanted: np.ndarray) -> Examples:
+        """The rows that are wanted."""
+        if not self.n_streamed:
+            return self.take(np.flatnonzero(wanted))
+        from ..parts.rows import Rows
+        from .recognise import to_arrow
+
+        def chunks() -> Iterator[tuple[Any, ...]]:
+            first = 0
+            for part in self.X.parts():
+                own = wanted[first : first + len(part.y)]
+                first += len(part.y)
+                yield part.X.filter(to_arrow(own)), part.y[own], None if part.weight is None else part.weight[own]
+
+        n_rows = int(np.count_nonzero(wanted))
+        return replace(self, X=Rows(chunks, memory=self.X.memory, n_rows=n_rows), n_streamed=n_rows)
+
     def take(self, rows: np.ndarray) -> Examples:
         if isinstance(self.X, np.ndarray):
             X = self.X[rows]

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..common.checks import one_of
 from .schema import FrameSchema, column_number
+from .tables import listed
 
 SIGNS = (-1, 0, 1)
 MOST_THAT_MEET = {"pairwise": 2, "no_interactions": 1}
@@ -37,8 +38,8 @@ def signs_of(monotonic_cst: Any, schema: FrameSchema, n_outputs: int) -> np.ndar
         if feature in schema.categories and signs[feature].any():
             raise ValueError(
                 f"monotonic_cst={given!r} is for a column of numbers, and {label(schema, feature)} is a category; "
-                "if its levels are text with an order, let its type say so, as pandas.Categorical(..., ordered=True) "
-                "does, or give numbers"
+                "if its levels have an order, let its type say so, as pandas.Categorical(..., ordered=True) does, with "
+                "levels of text, or of numbers by their size; or give numbers"
             )
     return signs if signs.any() else None
 
@@ -51,6 +52,25 @@ def constrained_columns(monotonic_cst: Any) -> list[Any]:
     elif isinstance(monotonic_cst, list | tuple | np.ndarray):
         items = enumerate(monotonic_cst)
     return [column for column, given in items if np.any(np.asarray(given, dtype=object) != 0)]
+
+
+def check_numbers(X: Any, *, monotonic_cst: Any, interaction_cst: Any) -> None:
+    """Refuse numbers of columns where a frame calls its columns by other numbers: either may be meant."""
+    labels = [] if hasattr(X, "column_names") else list(getattr(X, "columns", ()))
+    if any(isinstance(own, str) for own in labels) or labels == list(range(len(labels))):
+        return
+    groups = interaction_cst if isinstance(interaction_cst, list | tuple) else ()
+    given = {
+        "monotonic_cst": list(monotonic_cst) if isinstance(monotonic_cst, Mapping) else [],
+        "interaction_cst": [item for group in groups if isinstance(group, list | tuple | set) for item in group],
+    }
+    for parameter, items in given.items():
+        for item in items:
+            if isinstance(item, int | np.integer):
+                raise ValueError(
+                    f"{parameter} has {item}, which may be the position of a column or one of X's own numbers for its "
+                    f"columns ({listed(labels)}); make these names, X.columns = X.columns.astype(str)"
+                )
 
 
 class Meetings(NamedTuple):
@@ -76,13 +96,13 @@ def meetings_of(interaction_cst: Any, schema: FrameSchema) -> Meetings:
         return ANY_MEET
     if isinstance(interaction_cst, str):
         return Meetings(most=MOST_THAT_MEET[one_of("interaction_cst", interaction_cst, list(MOST_THAT_MEET))])
-    if isinstance(interaction_cst, Mapping) or not isinstance(interaction_cst, Iterable):
+    if isinstance(interaction_cst, Mapping | bytes | bytearray) or not isinstance(interaction_cst, Iterable):
         raise ValueError(
             f"interaction_cst={interaction_cst!r} must be 'pairwise', 'no_interactions' or a list of groups of columns"
         )
     rows = []
     for group in interaction_cst:
-        if isinstance(group, str) or not isinstance(group, Iterable):
+        if isinstance(group, str | bytes) or not isinstance(group, Iterable):
             raise ValueError(
                 f"interaction_cst has {group!r}, which is no group; give a list of columns, such as [0, 1]"
             )

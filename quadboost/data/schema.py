@@ -64,6 +64,12 @@ def is_order(levels: Any) -> bool:
     return len(levels) > 0 and all(type(own) is str for own in levels) and len(set(levels)) == len(levels)
 
 
+def is_order_of_numbers(levels: Any) -> bool:
+    """Whether these are the levels of an ordered category that are numbers, ascending: the values say the order."""
+    plain = all(isinstance(own, int | float | np.number) and not isinstance(own, bool) for own in levels)
+    return len(levels) > 0 and plain and all(np.diff(np.asarray(levels, dtype=np.float64)) > 0)
+
+
 def _level_of(levels: list[list[Value]]) -> dict[Value, int]:
     return {value: level for level, group in enumerate(levels) for value in group}
 
@@ -116,6 +122,9 @@ def read_table(
         if j in to_be_numbers and isinstance(column, Coded) and is_order(column.order):
             orders[j] = list(column.order)
             matrix[:, j] = _places(column, orders[j], label)
+            continue
+        if j in to_be_numbers and isinstance(column, Coded) and is_order_of_numbers(column.order):
+            matrix[:, j] = as_numbers(column, label, table.text_remedy(j))
             continue
         if j in declared or (auto and table.typed and is_category(column)):
             coded = as_coded(column, label)
@@ -172,14 +181,14 @@ def to_matrix(X: Any, schema: FrameSchema, *, allow_extra: bool = False, owner: 
         reader = schema.record_reader
         matrix = None if reader is None else reader.matrix(records)
         if matrix is not None:
-            return matrix
+            return _with_places(matrix, schema)
         table = records_table(records, schema.feature_names, allow_extra, owner)
         source = list(range(schema.n_features))
     if table.numbers is not None and not schema.categories:
         matrix = table.numbers()
         if source != list(range(table.shape[1])):
             matrix = matrix[:, source]
-        return _real(matrix)
+        return _with_places(_real(matrix), schema)
     matrix = np.empty((table.shape[0], schema.n_features), order="F")
     remedy = f"{owner} was trained on numbers there: convert it, with NaN for missing values"
     for feature, j in enumerate(source):
@@ -195,6 +204,20 @@ def to_matrix(X: Any, schema: FrameSchema, *, allow_extra: bool = False, owner: 
             matrix[:, feature] = _places(column, schema.orders[feature], label)
         else:
             matrix[:, feature] = as_numbers(column, label, remedy)
+    return _with_places(matrix, schema)
+
+
+def _with_places(matrix: np.ndarray, schema: FrameSchema) -> np.ndarray:
+    """A matrix whose numbers in columns of ordered categories are places of levels, or missing."""
+    for feature, order in schema.orders.items():
+        own = matrix[:, feature]
+        wrong = own[~(np.isnan(own) | np.isin(own, np.arange(len(order))))]
+        if len(wrong):
+            name = feature if schema.feature_names is None else repr(schema.feature_names[feature])
+            raise ValueError(
+                f"Column {name} holds {wrong[0]:g}, which is no place in the order {listed(order)}; give the text of a "
+                f"level, or its place, from 0 to {len(order) - 1}"
+            )
     return matrix
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .additive import additive
-from .onnx import ML, Graph
+from .graph import ML, Graph
 from .preparation import ML_OPSET, NEEDS_SKL2ONNX
 
 OPSET = 15

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .additive import N_EXAMPLES, UNSEEN, Additive, Examples
-from .onnx import Graph, input_names
+from .graph import Graph, input_names
 
 ML_OPSET = 3  # skl2onnx knows none above
 NEEDS_SKL2ONNX = "converting a pipeline needs skl2onnx, which is not installed; pip install 'quadboost[onnx]'"

@@ -72,7 +72,8 @@ def coded(problem: Problem, measured: Measured, options: Options, *, suffix: str
     """Rows as passes need them, and the loss for them; `suffix` is for the errors."""
     check_targets(options.loss, problem.targets(measured.rows, options.loss), f"y{suffix}")
     loss, y = loss_of(problem, measured.rows, options)
-    weight, at_once = measured.rows.weight, solves_at_once(problem, measured, options)
+    # Passes begin near their ends: within bounds rounds are there sooner than turns have found who is at a bound.
+    weight, at_once = measured.rows.weight, solves_at_once(measured, options) and problem.signs is None
     return Coded(
         measured.voters, measured.codes, y, weight, measured.moments, bool(options.fit_intercept), at_once
     ), loss

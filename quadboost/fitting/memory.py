@@ -102,15 +102,16 @@ def estimate_memory(
         is_calibrated_by_folds=getattr(estimator, "calibration", None) == "auto"
         and not options.growth.n_trees
         and divides(options, X.shape[0]),
-        has_rounds=not options.growth.n_trees or _has_rounds(options, estimator.monotonic_cst),
+        has_rounds=not options.growth.n_trees or _has_rounds(options, estimator.monotonic_cst is not None),
         options=options,
     )
     return int(MARGIN * fit.peak())
 
 
-def _has_rounds(options: Options, monotonic_cst: Any) -> bool:
-    """Whether a fit with trees is made by rounds; see `solves_at_once`."""
-    return options.mode == "corrective" and (options.penalty != "l2" or monotonic_cst is not None)
+def _has_rounds(options: Options, has_signs: bool) -> bool:
+    """Whether a fit with trees is made by rounds; see `solves_at_once`, and `coded` for other losses."""
+    at_once = options.penalty == "l2" and not (has_signs and options.loss != "squared")
+    return options.mode == "corrective" and not at_once
 
 
 def _outputs(X: Any, y: Any, sample_weight: Any, n_outputs: int, regression: bool | None) -> tuple[int, bool]:

@@ -25,7 +25,7 @@ from ..data.exact import exact_mean
 from ..moments.moments import Moments
 from ..moments.sums import ColumnSums
 from ..voters.columns import Voters
-from .ridge import Products, solve_ridge
+from .ridge import Products, bounds_of, solve_ridge
 
 MOST_PASSES = 500  # for each approximation of a loss
 FIRST_TOL = 1e-3  # relative dual gap of the rounds of the first pass; the better the scores, the less
@@ -162,7 +162,8 @@ class Passes:
         rows, start = self.rows, _rows(self.stage.weight)
         ridge = np.full(moments.n_voters, self.penalties[0].divided_by(self.curvature).ridge)
         risk, most = moments.target_risk(rows.fit_intercept), self.schedule.max_rounds
-        solved = solve_ridge(rows.products, targets, ridge, risk, self.tol, most, start=start)
+        bounds = bounds_of(self.penalties, moments.n_voters)
+        solved = solve_ridge(rows.products, targets, ridge, bounds, risk, self.tol, most, start=start)
         self.n_rounds += len(solved.history)
         return rows.stage(solved.weight, solved.intercept, self.loss, self.penalties)
 

@@ -12,7 +12,7 @@ from ..boosting.limits import Limits, limited
 from ..boosting.penalties import L1, Penalty
 from ..boosting.result import Boosted
 from ..common.checks import InfiniteValue, check_no_infinity
-from ..data.constraints import ANY_MEET, Meetings, constrained_columns, meetings_of, signs_of
+from ..data.constraints import ANY_MEET, Meetings, check_numbers, constrained_columns, meetings_of, signs_of
 from ..data.exact import effective_count
 from ..data.examples import (
     Examples,
@@ -284,6 +284,7 @@ def shape_bins(voters: Voters, column: int, cuts: np.ndarray) -> np.ndarray:
 
 
 def _read(given: Examples, reading: Reading) -> tuple[FrameSchema, np.ndarray]:
+    check_numbers(given.X, monotonic_cst=reading.monotonic_cst, interaction_cst=reading.interaction_cst)
     schema, matrix = read_table(
         given.X,
         categorical_features=reading.categorical_features,

@@ -8,13 +8,14 @@ exact, so the result is the same for any order of rows and any number of threads
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from .._core import dot
+from ..boosting.penalties import Penalty
 from ..data.exact import Scales
 from ..data.sampling import at_most, row_keys
 from ..kernels.gram import voter_sums
@@ -22,11 +23,13 @@ from ..kernels.sums import bin_sums_of_scores
 from ..moments.sums import ColumnSums
 from ..voters.columns import Voters
 from .sketch import Sketch
+from .steps import SLACK, Curve, Descent, gap_within
 
 FEW_BITS = 8.0  # times the largest score: units so large that a score is less than 2**51 of them
 SKETCHES = ((4_000, 64), (100_000, 128))  # from so many rows on, directions
 SKETCH_ROWS = 16  # for each direction, at most
 
+Bounds = tuple[np.ndarray, np.ndarray]  # the least and the largest weights, (n_outputs, K) each
 Watch = Callable[[int, np.ndarray, np.ndarray], bool]
 
 
@@ -112,7 +115,7 @@ class Products:
         return Products(self.voters, codes, weight, sums, self.fit_intercept, 1)
 
     def solved(
-        self, weight: np.ndarray, y: np.ndarray, ridge: np.ndarray, first_risk: np.ndarray, tol: float,
+        self, weight: np.ndarray, y: np.ndarray, ridge: np.ndarray, bounds: Bounds, first_risk: np.ndarray, tol: float,
         history: list[np.ndarray],
     ) -> Solved:  # fmt: skip
         """Where weights (n_outputs, K) stand, computed anew: rounding may have piled up on the way to them."""
@@ -122,14 +125,15 @@ class Products:
         if self.fit_intercept:
             intercept = mean - np.array([dot(self.centre, own) for own in weight])
         risk = first_risk - _dots(weight, margin + edge)
-        gap = _dots(left, left / ridge)
+        gap = np.array([gap_within(ridge, *own) for own in zip(weight, left, *bounds, strict=True)])
         converged = bool((gap <= tol * first_risk).all())
         return Solved(weight.T.copy(), intercept, edge.T.copy(), np.maximum(risk, 0.0), gap, history, converged)
 
 
 def solve_ridge(
-    rows: Products, y: np.ndarray, ridge: np.ndarray, first_risk: np.ndarray, tol: float, max_iterations: int,
-    start: np.ndarray | None = None, watch: Watch = lambda iteration, objective, weight: False,
+    rows: Products, y: np.ndarray, ridge: np.ndarray, bounds: Bounds, first_risk: np.ndarray, tol: float,
+    max_iterations: int, start: np.ndarray | None = None,
+    watch: Watch = lambda iteration, objective, weight: False,
 ) -> Solved:  # fmt: skip
     """Minimise mean((y - F)^2) + sum ridge_j a_j^2 for each output, to a gap of `tol` times the first risk.
 
@@ -137,6 +141,8 @@ def solve_ridge(
     ----------
     ridge : array of shape (K,)
         Above zero.
+    bounds : pair of arrays of shape (n_outputs, K)
+        The least and the largest weights.
     first_risk : array of shape (n_outputs,)
         Of the best constant, or of zero where there is no intercept.
     start : array of shape (n_outputs, K), optional
@@ -145,14 +151,20 @@ def solve_ridge(
         Called with the number of the iteration, the objectives and the weights; a true answer stops.
     """
     margin, _ = rows.edges(y)
-    at = _Steps(rows, ridge, margin, start)
+    weight = np.zeros_like(margin) if start is None else np.clip(start, *bounds)
+    left = margin if start is None else margin - rows.gram_times(weight) - ridge * weight
+    curve = Curve(ridge, rows.eta, rows.sketch)
+    each = zip(margin, weight, left, *bounds, tol * first_risk, SLACK * first_risk, strict=True)
+    ways = [Descent(curve, *own) for own in each]
     history: list[np.ndarray] = []
-    while len(history) < max_iterations and len(on := np.flatnonzero(at.gap() > tol * first_risk)):  # outputs to go on
-        at.go(on)
-        history.append(first_risk - _dots(at.best, margin + at.best_left))
-        if watch(len(history), history[-1], at.best):
+    while len(history) < max_iterations and (on := [own for own in ways if own.gap > own.enough]):  # outputs to go on
+        way = np.array([own.way for own in on])
+        for own, change in zip(on, rows.gram_times(way) + ridge * way, strict=True):
+            own.go(change)
+        history.append(first_risk - np.array([own.gain for own in ways]))
+        if watch(len(history), history[-1], np.array([own.best for own in ways])):
             break
-    return rows.solved(at.best, y, ridge, first_risk, tol, history)
+    return rows.solved(np.array([own.best for own in ways]), y, ridge, bounds, first_risk, tol, history)
 
 
 def directions_for(n_rows: int) -> int:
@@ -160,49 +172,10 @@ def directions_for(n_rows: int) -> int:
     return max((n for least, n in SKETCHES if n_rows >= least), default=0)
 
 
-class _Steps:
-    """Conjugate gradients, for several outputs.
-
-    What is left of the equations does not fall with every step, and it is what the gap is made of. So `best` is not
-    where the steps are, but the point between it and the steps where least is left.
-    """
-
-    def __init__(self, rows: Products, ridge: np.ndarray, margin: np.ndarray, start: np.ndarray | None) -> None:
-        self.rows, self.ridge = rows, ridge
-        diagonal = rows.eta + ridge
-        self.weight = np.zeros_like(margin) if start is None else start.copy()
-        self.left = margin.copy() if start is None else margin - self._product(self.weight)
-        self.best, self.best_left = self.weight.copy(), self.left.copy()
-        self.precondition = rows.sketch.preconditioner(diagonal) if rows.sketch else (lambda left: left / diagonal)
-        self.way = self.precondition(self.left)
-        self.gain = _dots(self.left, self.way)
-
-    def _product(self, weight: np.ndarray) -> np.ndarray:
-        """The matrix of the equations times weights: Gram matrix and ridge."""
-        return self.rows.gram_times(weight) + self.ridge * weight
-
-    def gap(self) -> np.ndarray:
-        return _dots(self.best_left, self.best_left / self.ridge)
-
-    def go(self, on: np.ndarray) -> None:
-        """One step for some of the outputs."""
-        way = self.way[on]
-        change = self._product(way)
-        step = _ratio(self.gain[on], _dots(way, change))
-        self.weight[on] += step * way
-        self.left[on] -= step * change
-        ahead = self.precondition(self.left[on])
-        before, self.gain[on] = self.gain[on], _dots(self.left[on], ahead)
-        self.way[on] = ahead + _ratio(self.gain[on], before) * way
-        apart = self.best_left[on] - self.left[on]
-        share = _ratio(_dots(self.best_left[on], apart / self.ridge), _dots(apart, apart / self.ridge))
-        self.best[on] += share * (self.weight[on] - self.best[on])
-        self.best_left[on] -= share * apart
-
-
-def _ratio(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """x / y, or 0 where nothing is to be divided; a column."""
-    return np.divide(x, y, out=np.zeros(len(x)), where=y > 0)[:, None]
+def bounds_of(penalties: Sequence[Penalty], n_voters: int) -> Bounds:
+    """What the penalties of the outputs allow weights to be."""
+    _, _, low, high = zip(*(own.rule(n_voters) for own in penalties), strict=True)
+    return np.array(low), np.array(high)
 
 
 def _dots(x: np.ndarray, y: np.ndarray) -> np.ndarray:

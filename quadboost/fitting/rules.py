@@ -9,6 +9,7 @@ import numpy as np
 
 from .._core import dot
 from ..boosting.losses import Loss
+from ..boosting.penalties import L2
 from ..boosting.records import Trace
 from ..boosting.result import Boosted
 from ..boosting.schedule import Schedule
@@ -19,20 +20,15 @@ from ..voters.columns import Voters
 from .growth import Grown
 from .measured import Measured, Options, Trained, loss_of
 from .problem import Problem
-from .ridge import Products, solve_ridge
+from .ridge import Products, bounds_of, solve_ridge
 
 LEAST_R2, MOST_R2 = 0.02, 0.99  # that a strength is chosen by
 LEAST_RIDGE = 1e-12
 
 
-def solves_at_once(problem: Problem, measured: Measured, options: Options) -> bool:
-    """Whether all weights are solved for at once: under l2, of rules, where nothing else is asked of them."""
-    return (
-        options.penalty == "l2"
-        and options.mode == "corrective"
-        and bool(measured.voters.trees)
-        and problem.signs is None
-    )
+def solves_at_once(measured: Measured, options: Options) -> bool:
+    """Whether all weights are solved for at once: those of rules, under l2."""
+    return options.penalty == "l2" and options.mode == "corrective" and bool(measured.voters.trees)
 
 
 def ridge_strength(measured: Measured, options: Options) -> float:
@@ -68,11 +64,13 @@ def train_ridge(
     mean = moments.target_mean if options.fit_intercept else np.zeros(y.shape[1])
     watch = _Watch(schedule, validation, mean, rows, every_stage)
     ridge = np.full(moments.n_voters, max(strength, LEAST_RIDGE))
+    penalties = [problem.limited(L2(strength), measured.voters, output) for output in range(y.shape[1])]
+    bounds = bounds_of(penalties, moments.n_voters)
     begin = None if start is None else np.ascontiguousarray(start.T)
-    solved = solve_ridge(rows, y, ridge, first_risk, schedule.tol, schedule.max_rounds, begin, watch)
+    solved = solve_ridge(rows, y, ridge, bounds, first_risk, schedule.tol, schedule.max_rounds, begin, watch)
     reason = watch.reason or ("converged" if solved.converged else "max_rounds")
     if watch.best is not None:  # by the validation rows
-        solved = rows.solved(watch.best, y, ridge, first_risk, schedule.tol, solved.history)
+        solved = rows.solved(watch.best, y, ridge, bounds, first_risk, schedule.tol, solved.history)
     boosted = []
     for output in range(y.shape[1]):
         history = {"objective": np.array([own[output] for own in solved.history])}
@@ -84,7 +82,7 @@ def train_ridge(
                 first_risk[output], history, watch.n_best or len(solved.history), reason,
                 objective=float(solved.risk[output] + strength * (solved.weight[:, output] ** 2).sum()),
                 dual_gap=float(solved.gap[output]),
-                violation=float(np.abs(solved.edge[:, output] - strength * solved.weight[:, output]).max(initial=0.0)),
+                violation=penalties[output].violation(solved.weight[:, output], solved.edge[:, output]),
             )
         )  # fmt: skip
     stages = watch.stages or [(solved.weight, solved.intercept)]

@@ -9,6 +9,7 @@ result of the iterations does not depend on it, only how soon they end: about th
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 
 import numpy as np
 
@@ -27,6 +28,12 @@ class Sketch:
         signs = 2.0 * bits.astype(np.float64).reshape(n_directions, n_voters) - 1.0
         self.image = gram_times(signs)  # (n_directions, K)
         self.core = _products(signs, self.image)
+
+    def of(self, voters: np.ndarray) -> Sketch:
+        """Of some voters alone: their part of the matrix."""
+        own = copy(self)
+        own.image = np.ascontiguousarray(self.image[:, voters])
+        return own
 
     def preconditioner(self, diagonal: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         """Nearly the inverse of the Gram matrix and a ridge, given its diagonal, times rows of shape (n, K)."""

@@ -31,7 +31,7 @@ def train(
     """
     if options.mode == "forward" and measured.grown is not None:
         return train_as_grown(problem, measured, options, validation, every_stage=every_stage)
-    if solves_at_once(problem, measured, options):
+    if solves_at_once(measured, options):
         return train_ridge(problem, measured, options, validation, every_stage=every_stage)
     start, boosted, strengths = time.monotonic(), [], []
     n_outputs = measured.moments.n_outputs

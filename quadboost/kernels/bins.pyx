@@ -6,15 +6,11 @@ arguments are marked IN / OUT. Kernels trust what they are given (the callers ch
 cimport numpy as cnp
 from cython.parallel cimport prange, threadid
 from libc.math cimport ceil
-from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.string cimport memcpy
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
 
 from quadboost.kernels.types cimport PREFETCH, code_t, real_t
 
 cnp.import_array()
-
-cdef extern from "compiler.h":
-    int bit_length(uint64_t) noexcept nogil
 
 cdef extern from "bins.h":
     enum:
@@ -129,58 +125,6 @@ cdef inline mass_t _column(
     if column.n_alone:
         column.alone_begin, column.alone_end = &alone[0, 0], &alone[1, 0]
     return column
-
-
-cdef inline uint64_t _key(double value) noexcept nogil:
-    """Integers in the order of doubles, and as far apart as there are doubles between."""
-    cdef int64_t bits
-    value = value + 0.0  # minus zero is zero
-    memcpy(&bits, &value, sizeof(bits))
-    return <uint64_t> (bits ^ ((bits >> 63) & INT64_MAX))
-
-
-def bits_between(
-    cnp.ndarray values,              # IN  (n) ascending, float32 or float64, one after the other
-    int64_t[::1] count,              # IN/OUT (65) neighbours by the bits up to the first in which their keys differ
-):
-    """Count neighbours by how far apart they are."""
-    cdef const void* data = cnp.PyArray_DATA(values)
-    cdef Py_ssize_t n = values.shape[0]
-    with nogil:
-        if cnp.PyArray_TYPE(values) == cnp.NPY_FLOAT32:
-            _bits_between(<const float*> data, n, &count[0])
-        else:
-            _bits_between(<const double*> data, n, &count[0])
-
-
-cdef void _bits_between(const real_t* values, Py_ssize_t n, int64_t* count) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(1, n):
-        count[bit_length(_key(values[i]) ^ _key(values[i - 1]))] += 1
-
-
-def runs_apart(
-    cnp.ndarray values,              # IN  as above
-    int n_bits,
-    int64_t[::1] first,              # OUT where each run begins
-):
-    """Divide values into runs of neighbours whose keys differ in the last `n_bits` bits at the most."""
-    cdef const void* data = cnp.PyArray_DATA(values)
-    cdef Py_ssize_t n = values.shape[0]
-    with nogil:
-        if cnp.PyArray_TYPE(values) == cnp.NPY_FLOAT32:
-            _runs_apart(<const float*> data, n, n_bits, &first[0])
-        else:
-            _runs_apart(<const double*> data, n, n_bits, &first[0])
-
-
-cdef void _runs_apart(const real_t* values, Py_ssize_t n, int n_bits, int64_t* first) noexcept nogil:
-    cdef Py_ssize_t i, k = 1
-    first[0] = 0
-    for i in range(1, n):
-        if (_key(values[i]) ^ _key(values[i - 1])) >> n_bits:
-            first[k] = i
-            k += 1
 
 
 cdef inline Py_ssize_t _first_at_least(const int64_t* values, Py_ssize_t n, int64_t wanted) noexcept nogil:
@@ -396,6 +340,32 @@ cdef bint _code_block(
         else:
             overflow |= _write_codes(bins, n, <uint32_t*> own, d)
     return overflow
+
+
+def take_between(
+    cnp.ndarray values,              # IN  (n) float32 or float64, one after the other
+    const double[::1] cuts, const int32_t[::1] place, const BucketRule[::1] rule,   # IN  a `BinIndex` of one feature:
+                                     #     before and at the end of each of several ranges, in turn
+    int64_t[::1] rows,               # OUT (n) which values are in a range
+):
+    """How many values are in a range."""
+    cdef const char* data = <const char*> cnp.PyArray_DATA(values)
+    cdef Py_ssize_t size = cnp.PyArray_ITEMSIZE(values), m = values.shape[0], first = 0, k = 0, n, r
+    cdef double x[ROWS_OF_BLOCK]
+    cdef int32_t bins[ROWS_OF_BLOCK]
+    with nogil:
+        while first < m:
+            n = min(<Py_ssize_t> ROWS_OF_BLOCK, m - first)
+            if size == sizeof(float):
+                copy_floats(data + first * size, size, n, x)
+            else:
+                copy_doubles(data + first * size, size, n, x)
+            bins_of(x, n, &rule[0], &cuts[0], &place[0], bins)
+            for r in range(n):
+                rows[k] = first + r  # without a branch: overwritten unless the value is in a range
+                k += bins[r] & (x[r] == x[r])  # odd: after more beginnings than ends
+            first += n
+    return k
 
 
 # ---------------------------------------------------------------------------------------------

@@ -25,17 +25,6 @@
 #define STORE(place, value) (*(volatile uintptr_t *)(place) = (value))
 #endif
 
-/* The number of bits up to the first that is set. */
-ALWAYS_INLINE int bit_length(uint64_t x) {
-#if defined(__GNUC__)
-    return x ? 64 - __builtin_clzll(x) : 0;
-#else
-    int n = 0;
-    for (; x; x >>= 1) n++;
-    return n;
-#endif
-}
-
 /* One version of a function for every instruction set, of which the program takes the best of the machine it runs on.
  * All give the same bits: the build forbids to fuse a multiplication with an addition. */
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__)

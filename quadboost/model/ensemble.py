@@ -428,8 +428,10 @@ class Ensemble(Explained):
     def _steps_of_values(self) -> StepFunctions | None:
         """Of the values themselves; None if one cannot be told from infinity, or if they would take much memory.
 
-        None also if a feature has levels of text alone: then numbers are wrong there, and to be refused.
+        None also if a feature has levels of text alone, or ordered ones: numbers there may be wrong, and are refused.
         """
+        if self.schema.orders:
+            return None
         if not self.categories:
             return self._steps
         if self.trees:

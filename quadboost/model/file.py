@@ -127,7 +127,8 @@ def _layout(n_voters: int, n_outputs: int, n_metadata: int, *n_more: int) -> lis
 _SIZES = ("voters", "outputs", "bytes of metadata")
 _MORE_SIZES = ("bins with a mass", "bins with an error", "trees", "nodes", "nodes with a mass", "patterns")
 _FORMATS = {1: Format(_SIZES, 8, _layout), FORMAT: Format(_SIZES + _MORE_SIZES, 32, _layout)}
-_KIND = Kind(b"QuadBoost model\n", "a model", _FORMATS, "output", ModelFileError)
+MAGIC = b"QuadBoost model\n"
+_KIND = Kind(MAGIC, "a model", _FORMATS, "output", ModelFileError)
 
 
 def _pack(arrays: Mapping[str, NDArray[Any]], metadata: bytes, version: str, file_format: int = FORMAT) -> bytes:

@@ -30,14 +30,14 @@ from ..fitting.problem import Problem, Reading, Rows
 from ..moments.gram import Gram
 from ..moments.moments import SHARE_FOR_SORTING, Moments, bytes_for_columns
 from ..moments.sums import ColumnSums
-from ..moments.tables import JointSums, TableGram, add_joint
+from ..moments.tables import JointSums, TableGram, add_joint, joint_dtype
 from ..voters.binned import Binned
 from ..voters.columns import Voters
 from .source import Coded, Part, Seen, Source
 from .survey import Facts, constraints, n_rows_of, survey
 from .thresholds import Matrix, voters_of_parts
 
-FEW_TABLES = 8  # joint sums of so many columns at least must fit into memory
+FEW_TABLES, TABLE_BYTES = 8, 1 << 28  # joint sums of so many columns, and so many bytes of them, are always kept
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def problem_of_parts(
     coded: Source[Coded] = source.map(partial(code_part, facts, voters, n_threads))
     more = dict(constraints(facts, reading))
     needs_rows |= is_classifier and divides(options, facts.n_rows)
-    if needs_rows or _n_bytes(facts, voters) <= source.room or not _has_few_tables(voters, options):
+    if needs_rows or _n_bytes(facts, voters) <= _room_for_rows(source.room, voters, extent, options):
         return _gathered(coded, facts, voters, more), None
     moments, examples = _moments(coded, facts, voters, options, n_threads)
     rows = Elsewhere(facts.n_rows, facts.n_outputs, examples)
@@ -144,9 +144,17 @@ def _n_bytes(facts: Facts, voters: Voters) -> int:
     return facts.n_rows * each
 
 
-def _has_few_tables(voters: Voters, options: Options) -> bool:
+def _bytes_for_tables(voters: Voters, extent: Extent) -> int:
+    """What joint sums may take whatever the limit on memory: a column that is not kept costs a pass at every turn."""
     cells = int((voters.n_cuts.max(initial=0) + 2) * voters.bin_start[-1])
-    return 8 * cells * min(FEW_TABLES, voters.n_columns) <= options.cache_bytes // SHARE_FOR_SORTING
+    each = joint_dtype(extent).itemsize * max(cells, 1)
+    return each * min(max(FEW_TABLES, TABLE_BYTES // each), voters.n_columns)
+
+
+def _room_for_rows(room: int, voters: Voters, extent: Extent, options: Options) -> int:
+    """Rows may take as much here as there is room, or as joint sums would take that exceed their own share."""
+    n_bytes = _bytes_for_tables(voters, extent)
+    return room if n_bytes <= options.cache_bytes // SHARE_FOR_SORTING else max(room, n_bytes)
 
 
 def _gathered(coded: Source[Coded], facts: Facts, voters: Voters, more: dict[str, Any]) -> Problem:
@@ -176,10 +184,9 @@ def _moments(
     scales = Scales.agreed(lambda question, add: coded.reduce(partial(target_question, question), add))
     sums = coded.reduce(partial(sums_of, voters, scales, n_threads), _add_sums)
     order = likely(sums)
-    gram = TableGram(
-        voters, _Joint(voters, scales.extent, coded, n_threads), sums.voter_sum, scales.extent,
-        options.cache_bytes // SHARE_FOR_SORTING, options.n_threads, order,
-    )  # fmt: skip
+    n_bytes = max(options.cache_bytes // SHARE_FOR_SORTING, _bytes_for_tables(voters, scales.extent))
+    joint = _Joint(voters, scales.extent, coded, n_threads)
+    gram = TableGram(voters, joint, sums.voter_sum, scales.extent, n_bytes, options.n_threads, order)
     columns = Gram(gram, bytes_for_columns(options.cache_bytes, voters.n_voters))
     examples = float(sums.n_rows)
     if facts.is_weighted:

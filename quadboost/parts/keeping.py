@@ -18,6 +18,10 @@ import numpy as np
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
+class NoSpace(ValueError):
+    """A temporary file cannot be written."""
+
+
 class Room:
     """Memory for what sources keep, and where their temporary files are."""
 
@@ -124,7 +128,7 @@ class _Spill:
                 reason = f"no space is left in {self._directory}"
             else:
                 reason = f"{self._directory} cannot be written to ({error.strerror})"
-            raise ValueError(
+            raise NoSpace(
                 f"{reason}, where the codes of rows are kept that do not fit into memory; set the environment variable "
                 "TMPDIR to a directory with more space, or give more memory"
             ) from error

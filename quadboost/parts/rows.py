@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
 from functools import reduce
@@ -11,7 +12,7 @@ from typing import Any, Generic, TypeVar, cast
 from ..common.checks import at_least
 from ..common.memory import free_memory
 from ..common.progress import steps_of
-from .keeping import Room, Shelf
+from .keeping import NoSpace, Room, Shelf
 from .source import Part, Source, is_source
 
 P = TypeVar("P")
@@ -108,12 +109,13 @@ class Streamed(Generic[P]):
 
 
 class Made(Streamed[Any]):
-    """What is made of parts. It is made when it is first asked for, and then kept."""
+    """What is made of parts. It is made when it is first asked for, and then kept; without space, it is made anew."""
 
     def __init__(self, source: Streamed[Any], make: Callable[[Any], Any]) -> None:
         super().__init__(source._room, source._verbose)
         self._source, self._make = source, make
         self._shelf: Shelf | None = None
+        self._has_space = True
 
     def size(self, number: int) -> int:
         return self._source.size(number)
@@ -128,16 +130,27 @@ class Made(Streamed[Any]):
             return
         shelf = Shelf(self._room)
         try:
-            for part in self._source.parts():
+            for number, part in enumerate(self._source.parts()):
                 made = self._make(part)
                 del part
-                shelf.add(made, self.size(len(shelf)) / self.n_rows if self.n_rows else 0.0)
+                if self._has_space:
+                    self._keep(shelf, made, self.size(number) / self.n_rows if self.n_rows else 0.0)
                 yield made
                 del made
         except BaseException:  # also where nobody wants the rest
             shelf.close()
             raise
-        self._shelf = shelf
+        self._shelf = shelf if self._has_space else None
+
+    def _keep(self, shelf: Shelf, made: Any, share: float) -> None:
+        try:
+            shelf.add(made, share)
+        except NoSpace as error:
+            self._has_space = False
+            shelf.close()
+            warnings.warn(
+                f"{error}. Until then all rows are read anew for every pass, which takes longer", stacklevel=2
+            )
 
     def close(self) -> None:
         if self._shelf is not None:

@@ -20,11 +20,13 @@ from ..data.examples import Examples
 from ..data.schema import FrameSchema
 from ..fitting.measured import Measured, Options
 from ..fitting.problem import Problem, Reading, Rows
+from ..model.ensemble import Ensemble
 from ..moments.gram import COUNTS, SUMS, Gram
 from ..moments.moments import SHARE_FOR_SORTING, Moments, bytes_for_columns
 from ..moments.sums import ColumnSums
 from ..moments.tables import JointSums, TableGram, add_joint, joint_dtype, others_of
-from ..voters.columns import Voters
+from ..voters.columns import MISSING, THRESHOLD, Voters
+from ..voters.thresholds import cuts_of_levels, voters_of
 from .fit import Elsewhere, Parted, code_part, extent_of, likely, matrix_of, square_sums_of, sums_of, target_question
 from .source import InMemory, Part, Seen, Source
 from .survey import Facts, survey
@@ -64,8 +66,9 @@ class KeptSums:
 
     @classmethod
     def of(
-        cls, rows: Source[Part], *, like: KeptSums | None = None, regression: bool = False, thresholds: int = 63,
-        spacing: str = "quantile", categorical_features: Any = "auto", min_category_count: int = 5, n_threads: int = 1,
+        cls, rows: Source[Part], *, like: KeptSums | Ensemble | None = None, regression: bool = False,
+        thresholds: int = 63, spacing: str = "quantile", categorical_features: Any = "auto",
+        min_category_count: int = 5, n_threads: int = 1,
     ) -> KeptSums:  # fmt: skip
         """Sum rows, at the thresholds of other sums, or at their own.
 
@@ -73,9 +76,9 @@ class KeptSums:
         ----------
         rows : Rows
             Or another source of rows in parts.
-        like : KeptSums, optional
-            Sums to which these are to be added: with the same columns, labels, thresholds and scales. What follows is
-            then known.
+        like : KeptSums or Ensemble, optional
+            Sums to which these are to be added: with the same columns, labels, thresholds and scales. Or a model, of
+            which they have columns, labels, and the thresholds of its voters and rules. What follows is then known.
         regression : bool
             Whether targets are numbers.
         thresholds, spacing, categorical_features, min_category_count
@@ -83,8 +86,11 @@ class KeptSums:
         """
         is_classifier = not regression if like is None else like.classes is not None
         reading = Reading(categorical_features, min_category_count, "these sums", None, None)
-        facts = survey(rows, is_classifier, reading, None, False, known=None if like is None else like.known)
-        if like is None:
+        given = model_facts(like) if isinstance(like, Ensemble) else None if like is None else like.known
+        facts = survey(rows, is_classifier, reading, None, False, known=given)
+        if isinstance(like, Ensemble):
+            voters, like = model_voters(like), None
+        elif like is None:
             extent = rows.reduce(partial(extent_of, facts)) if facts.is_weighted else Extent.of(facts.n_rows, None)
             n_levels = {feature: len(levels) for feature, levels in facts.schema.categories.items()}
             voters = voters_of_parts(Seen(rows, partial(matrix_of, facts)), extent, thresholds, spacing, n_levels)
@@ -181,6 +187,27 @@ class KeptSums:
             return self.sums._at(Scales(extent, scales.origin, scales.largest))
         except ValueError:  # targets that are not whole
             return self.sums
+
+
+def model_facts(model: Ensemble) -> Facts:
+    """What rows must agree with that are summed at the thresholds of a model."""
+    scale = np.ones(model.n_outputs)
+    none = Extent.of(0, None)
+    return Facts(model.schema, none, False, model.classes, None, model.n_outputs == 1, scale, 0, "this model")
+
+
+def model_voters(model: Ensemble) -> Voters:
+    """Voters at all thresholds that a model has, of stumps and of rules."""
+    is_inner = model.trees.feature >= 0
+    feature = np.concatenate([model.feature[model.kind == THRESHOLD], model.trees.feature[is_inner]])
+    threshold = np.concatenate([model.threshold[model.kind == THRESHOLD], model.trees.threshold[is_inner]])
+    asks_missing = model.feature[model.kind == MISSING].tolist()
+    chosen = []
+    for f in range(model.n_features):
+        levels = model.categories.get(f)
+        cuts = np.unique(threshold[feature == f]) if levels is None else cuts_of_levels(len(levels))
+        chosen.append((cuts, f in asks_missing))
+    return voters_of(chosen, {f: len(levels) for f, levels in model.categories.items()})
 
 
 def _scales_for(own: Scales, facts: Facts, like: KeptSums | None) -> Scales:

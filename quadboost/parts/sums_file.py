@@ -16,6 +16,7 @@ from ..model.record import ModelRecord, from_parts, to_parts
 from ..moments.gram import COUNTS
 from ..moments.sums import ColumnSums
 from ..voters.columns import Voters
+from ..voters.thresholds import cuts_of_levels
 from .sums import KeptSums, n_joint
 
 _FIGURES = {"n_rows": int, "total_weight": float, "extent": list}
@@ -148,7 +149,7 @@ def _voters(arrays: dict[str, np.ndarray], schema: FrameSchema) -> Voters:
     each = np.split(cuts, np.cumsum(n_cuts)[:-1])
     for f, own in enumerate(each):
         levels = schema.categories.get(f)
-        expected = own if levels is None else np.arange(len(levels)) - 0.5 if len(levels) > 1 else np.empty(0)
+        expected = own if levels is None else cuts_of_levels(len(levels))
         if (levels is not None) != bool(arrays["is_level"][f]) or not np.array_equal(own, expected):
             raise SumsFileError(f"the levels of feature {f} are not those of its voters")
         if (own[1:] <= own[:-1]).any():

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..data.constraints import constrained_columns, meetings_of, signs_of
+from ..data.constraints import check_numbers, constrained_columns, meetings_of, signs_of
 from ..data.exact import Extent, exact_means
 from ..data.examples import (
     check_range,
@@ -25,6 +25,7 @@ from ..data.schema import (
     columns_to_be_numbers,
     declared_categories,
     is_order,
+    is_order_of_numbers,
     level_sizes,
     levels_of,
     to_matrix,
@@ -178,6 +179,7 @@ class Ask:
         return replace(survey, n_outputs=n_outputs, low=low, high=high)
 
     def _columns(self, part: Part, own: Chosen, survey: Survey) -> Survey:
+        check_numbers(part.X, monotonic_cst=self.monotonic_cst, interaction_cst=None)
         table = open_table(part.X)
         auto = isinstance(self.categorical_features, str) and self.categorical_features == "auto"
         declared = set() if auto else declared_categories(self.categorical_features, table)
@@ -195,6 +197,9 @@ class Ask:
             column = table.read(j, label)
             if j in to_be_numbers and isinstance(column, CodedColumn) and is_order(column.order):
                 columns.append(Column(True, False, {}, column.order))
+                continue
+            if j in to_be_numbers and isinstance(column, CodedColumn) and is_order_of_numbers(column.order):
+                columns.append(Column(True, False, {}))
                 continue
             category = j in declared or (auto and table.typed and is_category(column))
             is_numbers = j not in declared and not isinstance(column, CodedColumn)

@@ -1,7 +1,7 @@
 """The candidate voters of rows in parts: those that all rows at once would have, exactly.
 
-Of every feature, parts tell a bounded number of atoms. Where a border between bins falls within an atom of several
-values, the next pass divides that one further.
+A sample tells where to cut each feature into atoms of about the same mass. Parts count these, and where a border
+between bins falls within an atom, the next passes look at the values in that one alone.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..data.exact import Extent
-from ..kernels.bins import bits_between, copy_columns, runs_apart
+from ..kernels.bins import copy_columns, take_between
+from ..voters.bins import bin_index
 from ..voters.columns import Voters, checked_values
 from ..voters.quantiles import borders_met
 from ..voters.thresholds import (
@@ -26,13 +27,13 @@ from ..voters.thresholds import (
     row_mass,
     voters_of,
 )  # fmt: skip
-from .atoms import BITS, EVERYTHING, Atoms, Ranges, between
+from .atoms import Atoms, Ranges, cuts_by_sample, cuts_within
 from .source import Source
 
-MOST_ATOMS = 1 << 16  # of a feature, in one pass: 1.5 MB
-ATOMS_OF_BIN = 16  # as many at least, where more bins are asked for
-DIVIDED = 64  # into so many atoms one is divided at least, where it has as many values
-HEAVIER = 8  # than the mean of atoms is one of so many values, or of a heavy one
+ATOMS_OF_BIN = 16  # that a feature is first cut into
+SAMPLED_OF_ATOM = 8  # values that are sampled; as many rows or fewer are looked at whole
+DIVIDED, LEAST_DIVIDED = 64, 16  # into so many atoms one is divided at the most, and if others are for caution
+MOST_OF_BIN = 256  # atoms in one answer
 
 
 class Matrix(NamedTuple):
@@ -42,84 +43,104 @@ class Matrix(NamedTuple):
     weight: np.ndarray | None = None
 
 
-def keys_of(values: np.ndarray) -> np.ndarray:
-    """Integers in the order of the values, and as far apart as there are doubles between."""
-    bits = (values + 0.0).view(np.int64)  # minus zero is zero
-    return np.where(bits < 0, bits ^ np.int64(2**63 - 1), bits)
-
-
-def values_of(keys: np.ndarray) -> np.ndarray:
-    """The doubles that have those keys."""
-    return np.where(keys < 0, keys ^ np.int64(2**63 - 1), keys).view(np.float64)
-
-
 class Found(NamedTuple):
-    """What parts tell of a feature."""
+    """What parts tell of a feature at first: its values or a sample of them, and the ends of all."""
 
-    atoms: Atoms
+    sample: Atoms
+    least: float
+    largest: float
     has_missing: bool
+
+    def joined(self, other: Found) -> Found:
+        least, largest = min(self.least, other.least), max(self.largest, other.largest)
+        return Found(self.sample.joined(other.sample), least, largest, self.has_missing or other.has_missing)
 
 
 @dataclass(frozen=True)
-class _Question:
-    """The atoms of each feature in some ranges of its values; without ranges, of all values of all features."""
+class _Sample:
+    """The question for a sample of rows, or for all if there are few, and for the ends of every feature."""
 
     extent: Extent
-    most: float
-    ends_only: frozenset[int] = frozenset()  # features of which the least and the largest value suffice
-    ranges: Mapping[int, Ranges] | None = None
+    n_wanted: float
+    ends_only: frozenset[int]  # features of which no value is wanted
 
     def __call__(self, part: Matrix) -> dict[int, Found]:
+        X = checked_values(part.X)
+        mass = None if part.weight is None else row_mass(self.extent, part.weight)
+        rows = X
+        if self.n_wanted < self.extent.n_rows:
+            rows, mass = X[self._rows(len(X), part.weight)], None
+        missing = np.isnan(X).any(axis=0)
+        least, largest = (end.reduce(X, axis=0, initial=np.nan) for end in (np.fmin, np.fmax))
+        found = {}
+        for f in range(X.shape[1]):
+            sample = _atoms_of(rows[: 0 if f in self.ends_only else None, f].copy(), mass, None)
+            ends = (np.inf, -np.inf) if np.isnan(least[f]) else (float(least[f]) + 0.0, float(largest[f]) + 0.0)
+            found[f] = Found(sample, *ends, bool(missing[f]))
+        return found
+
+    def _rows(self, n_rows: int, weight: np.ndarray | None) -> np.ndarray:
+        """About as many as this part's share, one by chance from each stretch of the same weight."""
+        before = np.arange(n_rows + 1.0) if weight is None else np.append(0.0, np.cumsum(weight))
+        n_sampled = int(np.ceil(self.n_wanted * before[-1] / self.extent.total))
+        at = (np.arange(n_sampled) + np.random.default_rng(0).random(n_sampled)) * (before[-1] / max(n_sampled, 1))
+        return np.clip(np.searchsorted(before, at, side="right") - 1, 0, n_rows - 1)
+
+    def add(self, one: dict[int, Found], other: dict[int, Found]) -> dict[int, Found]:
+        return {f: found.joined(other[f]) for f, found in one.items()}
+
+
+class Asked(NamedTuple):
+    """The values of a feature to look at (None: all), and the cuts between their atoms (None: every value is one)."""
+
+    ranges: Ranges | None
+    cuts: np.ndarray | None
+
+
+@dataclass(frozen=True)
+class _Count:
+    """The question for the atoms of some features."""
+
+    extent: Extent
+    asked: Mapping[int, Asked]
+
+    def __call__(self, part: Matrix) -> dict[int, Atoms]:
         X = checked_values(part.X)
         mass = None if part.weight is None else row_mass(self.extent, part.weight)
         found = {}
         for first in range(0, X.shape[1], FEATURES_TOGETHER):
             features = range(first, min(first + FEATURES_TOGETHER, X.shape[1]))
-            wanted = features if self.ranges is None else [f for f in features if f in self.ranges]
-            if wanted:
+            if any(f in self.asked for f in features):
                 columns = np.empty((len(features), len(X)), dtype=X.dtype)
                 copy_columns(X, first, columns)
-                found.update({f: self._ask(f, columns[f - first], mass) for f in wanted})
+                found.update({f: self._count(f, columns[f - first], mass) for f in features if f in self.asked})
         return found
 
-    def add(self, one: dict[int, Found], other: dict[int, Found]) -> dict[int, Found]:
-        return {
-            f: Found(self._within(f, atoms.joined(other[f].atoms)), has_missing or other[f].has_missing)
-            for f, (atoms, has_missing) in one.items()
-        }
+    def _count(self, f: int, column: np.ndarray, mass: np.ndarray | None) -> Atoms:
+        ranges, cuts = self.asked[f]
+        if ranges is not None:
+            rows = _rows_between(column, ranges)
+            column, mass = column[rows], None if mass is None else mass[rows]
+        return _atoms_of(column, mass, cuts)
 
-    def _within(self, f: int, atoms: Atoms) -> Atoms:
-        return atoms.within(
-            1 if f in self.ends_only else self.most, EVERYTHING if self.ranges is None else self.ranges[f]
-        )
-
-    def _ask(self, f: int, column: np.ndarray, mass: np.ndarray | None) -> Found:
-        order = None if mass is None else np.argsort(column)
-        column.sort()  # NaN last
-        n_present = int(np.searchsorted(column, np.nan))
-        values, has_missing = column[:n_present], n_present < len(column)
-        own = None if mass is None or order is None else mass[order[:n_present]]
-        if self.ranges is None:
-            return Found(self._within(f, _atoms_of(values, own, self.most)), has_missing)
-        rows = between(values, *map(values_of, self.ranges[f]))
-        keys = keys_of(values[rows].astype(np.float64))
-        atoms = Atoms(keys, keys, np.ones(len(keys), np.int64) if own is None else own[rows])
-        return Found(self._within(f, atoms), has_missing)
+    def add(self, one: dict[int, Atoms], other: dict[int, Atoms]) -> dict[int, Atoms]:
+        return {f: atoms.joined(other[f], self.asked[f].cuts) for f, atoms in one.items()}
 
 
-def _atoms_of(values: np.ndarray, mass: np.ndarray | None, most: float) -> Atoms:
-    """What `Atoms.within` makes of very many ascending values, quicker."""
-    if len(values) == 0:
-        return Atoms(*np.empty((3, 0), np.int64))
-    count = np.zeros(BITS + 1, dtype=np.int64)
-    bits_between(values, count)
-    n_further = np.cumsum(count[::-1])[::-1]  # neighbours that differ by so many bits, or more
-    shift = next((shift for shift in range(BITS - 1) if n_further[shift + 1] < most), BITS - 1)
-    first = np.empty(1 + n_further[shift + 1], dtype=np.int64)
-    runs_apart(values, shift, first)
-    end = np.append(first[1:], len(values))
-    least, largest = (keys_of(values[own].astype(np.float64)) for own in (first, end - 1))
-    return Atoms(least, largest, end - first if mass is None else np.add.reduceat(mass, first), shift)
+def _rows_between(column: np.ndarray, ranges: Ranges) -> np.ndarray:
+    """The rows whose value lies in a range."""
+    ends = np.stack([np.nextafter(ranges[0], -np.inf), ranges[1]], axis=1).ravel()
+    rows = np.empty(len(column), dtype=np.int64)
+    return rows[: take_between(column, *bin_index([ends]), rows)]
+
+
+def _atoms_of(column: np.ndarray, mass: np.ndarray | None, cuts: np.ndarray | None) -> Atoms:
+    """Sorts the column."""
+    column += 0  # minus zero is zero
+    order = None if mass is None else np.argsort(column)
+    column.sort()  # NaN last
+    values = column[: np.searchsorted(column, np.nan)]
+    return Atoms.of(values, None if mass is None or order is None else mass[order[: len(values)]], cuts)
 
 
 def voters_of_parts(
@@ -127,57 +148,84 @@ def voters_of_parts(
 ) -> Voters:
     """The voters that `candidate_voters` chooses by all rows, given the extent of all their weights."""
     check_thresholds(thresholds, spacing)
-    most: float = MOST_ATOMS
-    if thresholds != AUTO:
-        most = max(most, ATOMS_OF_BIN * bins_for_values(thresholds, False))
     is_by_ends = spacing == "uniform" and thresholds != "all"
-    question = _Question(extent, 1 if is_by_ends else most, frozenset(n_levels))
+    most_bins = bins_for_values(auto_thresholds(1) if thresholds == AUTO else thresholds, False)
+    n_wanted = 0 if is_by_ends else SAMPLED_OF_ATOM * ATOMS_OF_BIN * most_bins
+    question = _Sample(extent, n_wanted, frozenset(n_levels))
     first = matrices.reduce(question, question.add)
     if thresholds == AUTO:
         thresholds = auto_thresholds(len(first))
 
-    def chosen(f: int, found: Found) -> tuple[np.ndarray, bool]:
-        ends = values_of(np.stack([found.atoms.least, found.atoms.largest], axis=1).ravel())
-        runs = np.arange(0, len(ends) + 1, 2), found.atoms.before
-        return cuts_of_values(f, ends, lambda: runs, found.has_missing, thresholds, spacing, n_levels.get(f))
+    def chosen(f: int, atoms: Atoms) -> tuple[np.ndarray, bool]:
+        ends = np.stack([atoms.least, atoms.largest], axis=1).ravel()
+        runs = np.arange(0, len(ends) + 1, 2), atoms.before
+        return cuts_of_values(f, ends, lambda: runs, first[f].has_missing, thresholds, spacing, n_levels.get(f))
 
-    cuts = {f: chosen(f, first[f]) for f in sorted(first)}  # refuses infinity
-    columns = {
-        f: _Column(found.atoms, bins_for_values(thresholds, found.has_missing), extent.n_rows)
-        for f, found in first.items()
-        if not is_by_ends and f not in n_levels
-    }
-    while columns := {f: column for f, column in columns.items() if column.choose(most).any()}:
-        question = _Question(extent, most, ranges={f: column.ranges for f, column in columns.items()})
-        for f, found in matrices.reduce(question, question.add).items():
-            columns[f].divide(found.atoms)
-            cuts[f] = chosen(f, Found(columns[f].atoms, first[f].has_missing))
+    known = {f: _ends(found) for f, found in first.items()}
+    cuts = {f: chosen(f, atoms) for f, atoms in known.items()}  # refuses infinity
+    if not is_by_ends:
+        columns = {
+            f: _Column(found, bins_for_values(thresholds, found.has_missing), extent, n_wanted)
+            for f, found in first.items()
+            if f not in n_levels
+        }
+        _divide(matrices, extent, columns)
+        cuts |= {f: chosen(f, column.atoms) for f, column in columns.items()}
     return voters_of([cuts[f] for f in sorted(cuts)], n_levels)
+
+
+def _ends(found: Found) -> Atoms:
+    n = int(found.least <= found.largest)  # none, if all values are missing
+    return Atoms(np.full(n, found.least), np.full(n, found.largest), np.ones(n, np.int64))
+
+
+def _divide(matrices: Source[Matrix], extent: Extent, columns: Mapping[int, _Column]) -> None:
+    """Divide atoms until the cuts of all columns are known."""
+    while asked := {f: question for f, column in columns.items() if (question := column.asked()) is not None}:
+        count = _Count(extent, asked)
+        for f, atoms in matrices.reduce(count, count.add).items():
+            columns[f].divide(atoms)
 
 
 class _Column:
     """What is known of the values of a feature, and what more has to be known for its cuts."""
 
-    def __init__(self, atoms: Atoms, n_bins: float, n_rows: int) -> None:
-        self.atoms, self.n_bins = atoms, n_bins
-        self.mass_of_row = atoms.mass.sum() / max(n_rows, 1)
-        self.mass_of_value = self.mass_of_row  # typically
-        self.heavier: float = HEAVIER
-        self.is_open = np.empty(0, dtype=bool)
+    def __init__(self, found: Found, n_bins: float, extent: Extent, n_sampled: float) -> None:
+        self.n_bins, self.extent, self.sample = n_bins, extent, found.sample
+        self.atoms = found.sample if n_sampled >= extent.n_rows else _ends(found)
+        self.is_open = self.atoms.is_dense
+        self.is_new = True
+        self.reach = 0.0  # borders may still move so far, as a share of all mass
 
-    @property
-    def ranges(self) -> Ranges:
-        """Of the atoms that are to be divided."""
-        return self.atoms.ranges(self.is_open)
-
-    def choose(self, most: float) -> np.ndarray:
-        """Which atoms are to be divided; none if the cuts are known."""
+    def asked(self) -> Asked | None:
+        """What to ask next; None if the cuts are known."""
+        if self.is_new:
+            return self._asked_first() if self.is_open.any() else None
         self.is_open = self.atoms.is_dense
         if self.is_open.any() and len(self.is_open) > self.n_bins:
-            self.is_open = self._needed(most)
-        return self.is_open
+            self.is_open = self._needed()
+        if not self.is_open.any():
+            return None
+        ranges = self.atoms.ranges(self.is_open)
+        if self.extent.counts_rows and self.atoms.mass[self.is_open].sum() <= self.most:
+            return Asked(ranges, None)
+        return Asked(ranges, cuts_within(ranges, int(np.clip(self.most // len(ranges[0]), 4, DIVIDED))))
 
-    def _needed(self, most: float) -> np.ndarray:
+    @property
+    def most(self) -> int:
+        """Atoms in one answer."""
+        return int(MOST_OF_BIN * self.n_bins)
+
+    def _asked_first(self) -> Asked:
+        cuts, alone = cuts_by_sample(self.sample, int(ATOMS_OF_BIN * self.n_bins))
+        # How often two rows have the same value tells how heavy values are; each bin may end before one.
+        times = self.sample.mass[~np.isin(self.sample.least, alone)]
+        share = float(times @ (times - 1)) / max(1, int(self.sample.mass.sum())) ** 2
+        self.reach = self.n_bins / 2 * share
+        return Asked(None, cuts)
+
+    def _needed(self) -> np.ndarray:
+        """Which atoms are to be divided."""
         mass, is_dense, before = self.atoms.mass, self.atoms.is_dense, self.atoms.before
         borders = borders_met(before, is_dense, int(self.n_bins))
         after = np.searchsorted(borders, before[:-1], side="right")
@@ -186,18 +234,14 @@ class _Column:
             np.append(borders, 2 * before[-1])[after] - before[1:], before[:-1] - np.append(-before[-1], borders)[after]
         )
         is_open = is_dense & ((distance < 0) | (mass > before[-1] / self.n_bins))  # a value may have a bin of its own
-        if is_open.any():
-            # Values within atoms turn out not to lie densely, and borders move: divide neighbours, too, while there is
-            # room, and once those that are so heavy that there may be a heavy value in them.
-            nearest = np.flatnonzero(is_dense)[np.argsort(distance[is_dense], kind="stable")]
-            n_values = np.cumsum(mass[nearest] / self.mass_of_value)
-            n_open = max(np.searchsorted(n_values, most), int(most) // DIVIDED)
-            is_open[nearest[: min(n_open, int(most) // 4)]] = True
-            heaviest = np.argsort(-mass * is_dense, kind="stable")[: int(most) // DIVIDED]
-            is_open[heaviest[mass[heaviest] > self.heavier * before[-1] / len(mass)]] = True
+        if is_open.any():  # values within turn out not to lie densely, and borders move: divide neighbours, too
+            near = np.flatnonzero(is_dense & (distance < self.reach * before[-1]))
+            nearest = near[np.argsort(distance[near], kind="stable")]
+            n_fit = np.searchsorted(np.cumsum(mass[nearest]), self.most)  # into one answer, every value by itself
+            is_open[nearest[: max(n_fit, self.most // LEAST_DIVIDED)]] = True
         return is_open
 
     def divide(self, found: Atoms) -> None:
         """Take what was found in place of the atoms that were to be divided."""
-        self.atoms, self.heavier = self.atoms.opened(self.is_open, found), np.inf
-        self.mass_of_value = self.mass_of_row if found.shift else float(np.median(found.mass))
+        self.atoms = self.atoms.opened(self.is_open, found)
+        self.is_new = False

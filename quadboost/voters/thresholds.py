@@ -163,7 +163,7 @@ def cuts_of_values(
     if len(values) == 0:
         return np.empty(0), False  # nothing but missing values: constant
     if n_levels is not None:
-        return (np.arange(n_levels) - 0.5 if n_levels > 1 else np.empty(0)), missing
+        return cuts_of_levels(n_levels), missing
     if np.isinf(values[0]) or np.isinf(values[-1]):
         raise InfiniteValue(f, float(values[-1] if np.isinf(values[-1]) else values[0]))
     if spacing == "uniform" and thresholds != "all":
@@ -175,6 +175,11 @@ def cuts_of_values(
     else:
         first = start[np.searchsorted(before, quantile_borders(before, int(n_bins)))]
     return _midpoints(values[first - 1].astype(float), values[first].astype(float)), missing
+
+
+def cuts_of_levels(n_levels: int) -> np.ndarray:
+    """One bin for each level, and one before them for a level never seen."""
+    return np.arange(n_levels) - 0.5 if n_levels > 1 else np.empty(0)
 
 
 def bins_for_values(thresholds: int | str, missing: bool) -> float:

@@ -88,7 +88,7 @@ def test_the_optimum_is_that_of_other_libraries(penalty, fit_intercept, seed):
 
 def test_a_lower_bound_of_zero_is_non_negative_least_squares():
     H, y = problem()
-    found = quadboost.boost(quadboost.moments_from_matrix(H, y), lower=0, **EXACT)
+    found = quadboost.boost(quadboost.moments_from_matrix(H, y), lower=0, tol=1e-12)  # as docs/constraints.md says
     known, _ = nnls(H, y)
     np.testing.assert_allclose(found.weight, known, rtol=0, atol=1e-8)
     assert 0 < np.count_nonzero(known) < K
@@ -224,6 +224,7 @@ def test_the_path_begins_where_the_first_voter_enters_that_may():
         ({"lower": 0.5}, "lower=0.5 must be at most 0: a weight of 0 must be allowed"),
         ({"upper": [-1.0] * K}, "upper=-1.0 must be at least 0"),
         ({"lower": np.nan}, "lower=nan must be at most 0"),
+        ({"lower": -1e-320}, "lower=-1e-320 lets no weight change a score; give 0"),
         ({"penalty_factor": 0}, "penalty_factor=0.0 must be a number above zero; a bound of 0 keeps a voter out"),
         ({"penalty_factor": np.inf}, "penalty_factor=inf must be a number above zero"),
         ({"upper": [1.0, 2.0]}, "upper has shape (2,) and type float64; give one number, or one for each of the 14"),

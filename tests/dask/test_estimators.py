@@ -100,6 +100,24 @@ def test_partitions_give_the_model_of_one_machine(in_this_process, name, weight,
     assert_same_fit(name, weight, 1 + 3 * seed, seed, source=lambda own: replace(own, room=room))
 
 
+@pytest.mark.parametrize("by", ["class", "level"])
+def test_partitions_of_one_class_or_with_levels_of_their_own_give_the_model_of_one_machine(in_this_process, by):
+    y = Y["classes"]
+    rows = X.assign(text=X["text"].astype("category"))
+    key = y if by == "class" else rows["text"].cat.codes.to_numpy()
+    each = [key == value for value in [7, *np.unique(key), 8]]  # the first and the last are empty
+    blocks = [rows[own].assign(text=rows["text"][own].cat.remove_unused_categories()) for own in each]
+    collections = (
+        dd.from_delayed([dask.delayed(block) for block in blocks], meta=rows.iloc[:0], verify_meta=False),
+        da.concatenate(  # whose sizes are not known
+            [da.from_delayed(dask.delayed(y[own]), (np.nan,), y.dtype) for own in each], allow_unknown_chunksizes=True
+        ),
+    )
+    found = estimator("Classifier", source=lambda own: replace(own, room=0), thresholds=30).fit(*collections)
+    order = np.concatenate([np.flatnonzero(own) for own in each])
+    assert_same_model(found, found._local(thresholds=30).fit(rows.iloc[order], y[order]))
+
+
 def test_a_plain_estimator_is_left(in_this_process, tmp_path):
     found, known = assert_same_fit("labels", None, 3, 0)
     local = found.to_local()

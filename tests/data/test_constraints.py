@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from quadboost.data.constraints import Meetings, meetings_of, signs_of
+from quadboost.data.constraints import Meetings, check_numbers, meetings_of, signs_of
 from quadboost.data.schema import FrameSchema
 
 SCHEMA = FrameSchema(3, ("income", "debt", "town"), {2: [["a"], ["b"]]})
@@ -72,6 +74,25 @@ def test_columns_without_names_go_by_their_numbers():
         signs_of({2: 1}, NAMELESS, 1)
 
 
+@pytest.mark.parametrize(
+    ("given", "is_refused"),
+    [
+        ({"monotonic_cst": {0: 1}}, "monotonic_cst has 0, which may be the position of a column or one of X's own"),
+        ({"interaction_cst": [[11, 10]]}, "interaction_cst has 11, which may be the position"),
+        ({"monotonic_cst": [1, 0, 0]}, None),
+        ({"interaction_cst": "pairwise"}, None),
+    ],
+    ids=repr,
+)
+def test_numbers_are_refused_where_columns_are_called_by_other_numbers(given, is_refused):
+    given = {"monotonic_cst": None, "interaction_cst": None, **given}
+    frame = pd.DataFrame(np.zeros((2, 3)), columns=[10, 11, 0])
+    with nullcontext() if is_refused is None else pytest.raises(ValueError, match=is_refused):
+        check_numbers(frame, **given)
+    for other in (frame.set_axis(range(3), axis=1), frame.set_axis(list("abc"), axis=1), frame.to_numpy()):
+        check_numbers(other, **given)
+
+
 def test_features_that_may_meet_are_given_as_scikit_learn_has_it():
     assert meetings_of(None, SCHEMA) == Meetings(None, None)
     assert meetings_of("pairwise", SCHEMA) == Meetings(None, 2)
@@ -91,6 +112,7 @@ def test_features_that_may_meet_are_given_as_scikit_learn_has_it():
         ({"income": 1}, "must be 'pairwise', 'no_interactions' or a list of groups"),
         (["income", "debt"], "interaction_cst has 'income', which is no group; give a list of columns"),
         ([[0, 7]], "interaction_cst has 7, which is no column of X"),
+        (b"pairwise", "interaction_cst=b'pairwise' must be 'pairwise'"),
     ],
     ids=repr,
 )

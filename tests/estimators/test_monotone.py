@@ -253,10 +253,40 @@ def test_categories_without_an_order_or_with_another_are_refused():
     with pytest.raises(ValueError, match=r"has the order 'top', .* but in training it was 'none', "):
         model.predict(turned)
     text = frame.assign(grade=frame["grade"].astype(object))
-    with pytest.raises(ValueError, match="column 'grade' is a category; if its levels are text with an order, let its"):
+    with pytest.raises(ValueError, match="column 'grade' is a category; if its levels have an order, let its type say"):
         QuadBoostRegressor(monotonic_cst={"grade": 1}).fit(text, y)
     free = QuadBoostRegressor(monotonic_cst={"x": 1, "grade": 0}).fit(frame, y)
     assert (list(free.ensemble_.categories), free.ensemble_.schema.orders) == ([1], {})  # a voter a level, as ever
+
+
+def test_numbers_that_are_no_places_of_ordered_categories_are_refused():
+    frame, y = graded()
+    model = QuadBoostRegressor(monotonic_cst={"grade": 1}).fit(frame, y).ensemble_
+    for place in (7.0, -1.0, 0.5):
+        for rows in (
+            np.array([[0.0, place]]),
+            pd.DataFrame({"x": [0.0], "grade": place}),
+            [{"x": 0.0, "grade": place}],
+        ):
+            with pytest.raises(
+                ValueError, match=f"Column 'grade' holds {place:g}, which is no place in the order 'none'"
+            ):
+                model.predict(rows)
+    known = model.predict(pd.DataFrame({"x": 0.0, "grade": ["low", None]}))
+    np.testing.assert_array_equal(model.predict(np.array([[0.0, GRADES.index("low")], [0.0, np.nan]])), known)
+
+
+def test_ordered_categories_of_numbers_are_these_numbers():
+    frame, y = graded()
+    numbers = 10.0 * frame["grade"].cat.codes
+    ordered = pd.Categorical(numbers, sorted(set(numbers)), ordered=True)
+    model = QuadBoostRegressor(monotonic_cst={"grade": 1}).fit(frame.assign(grade=ordered), y)
+    known = QuadBoostRegressor(monotonic_cst={"grade": 1}).fit(frame.assign(grade=numbers), y)
+    for rows in (frame.assign(grade=ordered), frame.assign(grade=numbers)):
+        np.testing.assert_array_equal(model.predict(rows), known.predict(rows))
+    turned = frame.assign(grade=ordered.reorder_categories(ordered.categories[::-1]))
+    with pytest.raises(ValueError, match="with levels of text, or of numbers by their size; or give numbers"):
+        QuadBoostRegressor(monotonic_cst={"grade": 1}).fit(turned, y)
 
 
 @pytest.mark.parametrize(

@@ -256,7 +256,8 @@ def test_features_that_a_database_takes_for_one_are_refused():
     assert to_sql(model.replace(feature_names=["a", "A", "b"]), "t", "postgres")
 
 
-@pytest.mark.parametrize("dialect", ["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
 def test_as_many_columns_as_the_database_can_have(dialect, request):
     """One more is refused by us, and would be by the database."""
     most = DIALECTS[dialect].most_columns

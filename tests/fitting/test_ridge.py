@@ -24,6 +24,10 @@ VOTERS = STUMPS.with_trees(TREES)
 CODES = VOTERS.code(X)
 WEIGHTS = {"plain": None, "whole": RNG.integers(1, 4, size=M).astype(float), "real": RNG.random(M) + 0.1}
 RIDGE = 0.01
+FREE = np.full(VOTERS.n_voters, -np.inf), np.full(VOTERS.n_voters, np.inf)
+SIGNS = np.arange(VOTERS.n_voters) % 4  # 0: none, 1: not negative, 2: not positive, 3: zero
+SIGNED = np.where(SIGNS % 2, 0.0, -np.inf), np.where(SIGNS >= 2, 0.0, np.inf)
+TIGHT = np.where(SIGNS % 2, 0.0, -0.02), np.where(SIGNS >= 2, 0.0, 0.03)
 
 each_weight = pytest.mark.parametrize("weight", WEIGHTS.values(), ids=WEIGHTS)
 with_sketch = pytest.mark.parametrize("with_sketch", [False, True])
@@ -49,8 +53,11 @@ def solved(weight=None, fit_intercept=True, *, codes=CODES, y=Y, strength=RIDGE,
     moments = column_moments(VOTERS, codes, y, weight)
     rows = Products(VOTERS, codes, weight, moments.sums, fit_intercept, n_threads)
     strength = np.full(VOTERS.n_voters, strength)
-    first = moments.target_risk(fit_intercept)
-    return solve_ridge(rows, y, strength, first, tol, given.pop("max_iterations", 2_000), **given)
+    first, bounds = (
+        moments.target_risk(fit_intercept),
+        tuple(map(np.array, zip(*given.pop("bounds", [FREE, FREE]), strict=True))),
+    )
+    return solve_ridge(rows, y, strength, bounds, first, tol, given.pop("max_iterations", 2_000), **given)
 
 
 @pytest.fixture(autouse=True)
@@ -142,14 +149,17 @@ def test_voters_may_differ_in_strength():
     np.testing.assert_allclose(solved(strength=strength).weight, known, atol=1e-6)
 
 
+@pytest.mark.thinned(4)
 @each_weight
 @with_sketch
-def test_neither_threads_nor_the_order_of_rows_change_a_bit(weight, with_sketch):
-    known, order = solved(weight, tol=1e-6), np.random.default_rng(2).permutation(M)
+@pytest.mark.parametrize("bounds", [[FREE, FREE], [SIGNED, TIGHT]], ids=["free", "bounded"])
+def test_neither_threads_nor_the_order_of_rows_change_a_bit(weight, with_sketch, bounds):
+    own = {"tol": 1e-6, "bounds": bounds}
+    known, order = solved(weight, **own), np.random.default_rng(2).permutation(M)
     codes, y = np.ascontiguousarray(CODES[order]), Y[order]
     for found in (
-        solved(weight, tol=1e-6, n_threads=2),
-        solved(None if weight is None else weight[order], codes=codes, y=y, tol=1e-6, n_threads=2),
+        solved(weight, n_threads=2, **own),
+        solved(None if weight is None else weight[order], codes=codes, y=y, n_threads=2, **own),
     ):
         for name in ("weight", "intercept", "edge", "risk", "gap"):
             np.testing.assert_array_equal(getattr(found, name), getattr(known, name), err_msg=name)
@@ -163,6 +173,18 @@ def test_a_whole_weight_is_a_repetition_bit_for_bit(with_sketch):
     found = solved(weight, tol=1e-6)
     np.testing.assert_array_equal(found.weight, repeated.weight)
     np.testing.assert_array_equal(found.gap, repeated.gap)
+
+
+@with_sketch
+def test_bounds_hold_exactly_and_from_anywhere_it_is_the_same_solution(with_sketch):
+    start, bounds = np.random.default_rng(1).normal(size=(2, VOTERS.n_voters)), [SIGNED, TIGHT]
+    known, found = solved(bounds=bounds), solved(bounds=bounds, start=start)
+    for own in (known, found):
+        assert own.converged
+        for weight, (low, high) in zip(own.weight.T, bounds, strict=True):
+            assert ((low <= weight) & (weight <= high)).all()
+            assert 2 < np.count_nonzero((weight == low) & (low < high)) < VOTERS.n_voters / 2
+    np.testing.assert_allclose(found.weight, known.weight, atol=1e-5)
 
 
 def test_who_watches_sees_every_iteration_and_may_stop():

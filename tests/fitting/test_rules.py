@@ -10,6 +10,8 @@ from mixed_table import mixed_table
 from some_folds import READING, options
 
 from quadboost import QuadBoostClassifier, QuadBoostRegressor
+from quadboost.boosting.penalties import L2 as RidgePenalty
+from quadboost.boosting.rounds import run_rounds
 from quadboost.boosting.schedule import Schedule
 from quadboost.fitting.growth import Growth
 from quadboost.fitting.measured import Measured
@@ -35,15 +37,22 @@ def scores(rows, trained):
     return rows.voters.scores(rows.codes, weight, np.array([own.intercept for own in trained.boosted]))
 
 
-def test_all_at_once_is_what_rounds_come_to():
+@pytest.mark.parametrize("sign", [0, 1])
+def test_all_at_once_is_what_rounds_come_to(sign):
     problem, rows = measured()
-    (found,) = train_ridge(problem, rows, L2, None).boosted
-    signed = replace(problem, signs=np.zeros((8, 1)))  # something is asked of the weights: by rounds
-    assert solves_at_once(problem, rows, L2)
-    assert not solves_at_once(signed, rows, L2)
-    (known,) = train(signed, rows, replace(L2, schedule=Schedule(max_rounds=50_000, tol=1e-6))).boosted
+    problem = replace(problem, signs=np.array([[sign]] * 2 + [[0]] * 6, dtype=np.int8))
+    assert solves_at_once(rows, L2)
+    (found,) = train(problem, rows, L2).boosted
+    penalty = problem.limited(RidgePenalty(0.05), rows.voters)
+    known = run_rounds(
+        rows.moments, penalty, Schedule(max_rounds=50_000, tol=1e-6), mode="corrective", fit_intercept=True
+    )
     assert found.objective == pytest.approx(known.objective, rel=1e-5)
-    assert found.objective <= known.objective + 1e-9
+    assert found.objective <= known.objective + found.dual_gap + 1e-9
+    assert found.dual_gap == pytest.approx(penalty.gap(found.weight, found.edge, found.risk), rel=1e-3)
+    assert found.violation < 1e-4
+    low, high = penalty.rule(len(found.weight))[2:]
+    assert ((low <= found.weight) & (found.weight <= high)).all()
 
 
 def test_what_is_told_of_a_fit_is_true():

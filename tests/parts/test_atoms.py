@@ -1,43 +1,57 @@
-"""Counts of keys in atoms: whatever the parts, the same."""
+"""Values in atoms: whatever the parts, the same."""
 
 from __future__ import annotations
+
+import pickle
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quadboost.parts.atoms import Atoms
+from quadboost.parts.atoms import Atoms, cuts_by_sample, cuts_within
 
-KEYS = st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-9, 9), max_size=60)
-
-
-def atoms_of(keys):
-    keys = np.array(sorted(keys), dtype=np.int64)
-    return Atoms(keys, keys, np.ones(len(keys), np.int64))
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+VALUES = st.lists(FINITE | st.integers(-9, 9).map(float), max_size=60)
+CUTS = st.none() | VALUES.map(lambda cuts: np.unique(np.array(cuts) + 0.0))
 
 
-@given(one=KEYS, other=KEYS, most=st.integers(2, 40))
-def test_atoms_of_parts_are_those_of_all_keys(one, other, most):
-    known = atoms_of(one + other).within(most)
-    found = atoms_of(one).within(most).joined(atoms_of(other).within(most)).within(most)
-    assert found.shift == known.shift
-    for own, expected in zip(
-        (found.least, found.largest, found.mass), (known.least, known.largest, known.mass), strict=True
-    ):
-        np.testing.assert_array_equal(own, expected)
-    assert len(known.mass) <= most
-    assert (known.largest[:-1] < known.least[1:]).all()
+def atoms_of(values, cuts=None):
+    return Atoms.of(np.sort(np.array(values) + 0.0), None, cuts)
 
 
-@given(keys=KEYS, most=st.integers(2, 40))
-def test_an_atom_that_is_divided_leaves_the_others_as_they_are(keys, most):
-    atoms = atoms_of(keys).within(most)
+def assert_equal(found, known):
+    for name in ("least", "largest", "mass"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(known, name))
+
+
+@given(one=VALUES, other=VALUES, cuts=CUTS)
+def test_atoms_of_parts_are_those_of_all_values(one, other, cuts):
+    known = atoms_of(one + other, cuts)
+    parts = [pickle.loads(pickle.dumps(atoms_of(values, cuts))) for values in (one, other)]
+    assert_equal(parts[0].joined(parts[1], cuts), known)
+    assert known.mass.sum() == len(one + other)
+    if cuts is not None:
+        assert (np.searchsorted(cuts, known.least) == np.searchsorted(cuts, known.largest)).all()
+        assert len(known.mass) <= len(cuts) + 1
+
+
+@given(values=VALUES, n_pieces=st.integers(1, 40))
+def test_atoms_are_divided_into_single_values_in_a_few_passes(values, n_pieces):
+    atoms, n_passes = atoms_of(values, np.empty(0)), 0
     while atoms.is_dense.any():
-        low, high = atoms.ranges(atoms.is_dense)
-        inside = [key for key in keys if any(low <= key) and any((low <= key) & (key <= high))]
-        divided = atoms.opened(atoms.is_dense, atoms_of(inside).within(2, (low, high)))
-        assert len(divided.mass) > len(atoms.mass)
-        atoms = divided
-    each, count = np.unique(np.array(keys, dtype=np.int64), return_counts=True)
-    np.testing.assert_array_equal(atoms.least, each)
-    np.testing.assert_array_equal(atoms.mass, count)
+        low, high = ranges = atoms.ranges(atoms.is_dense)
+        inside = [value for value in values if any((low <= value) & (value <= high))]
+        atoms = atoms.opened(atoms.is_dense, atoms_of(inside, cuts_within(ranges, n_pieces)))
+        n_passes += 1
+    assert_equal(atoms, atoms_of(values))
+    assert n_passes <= min(60, 64 / np.log2(max(n_pieces // 2, 2)) + 1)  # by the bits of a double
+
+
+@given(sample=VALUES, n_cuts=st.integers(1, 40))
+def test_values_that_are_heavy_in_a_sample_are_atoms_of_their_own(sample, n_cuts):
+    atoms = atoms_of(sample)
+    cuts, alone = cuts_by_sample(atoms, n_cuts)
+    assert len(cuts) <= 2 * n_cuts
+    found = atoms_of(sample, cuts)
+    assert np.isin(alone, found.least[~found.is_dense]).all()
+    assert np.isin(atoms.least[atoms.mass > 2 * len(sample) / n_cuts], alone).all()

@@ -8,6 +8,7 @@ from comparing import assert_same_model
 from parts_of_tables import in_parts, table, targets, weights
 
 from quadboost import QuadBoostClassifier, QuadBoostClassifierCV, QuadBoostRegressor
+from quadboost.parts import fit as module
 from quadboost.parts.fit import Parted, problem_of_parts
 from quadboost.parts.source import InMemory, Part
 
@@ -67,6 +68,16 @@ def test_rows_are_brought_here_only_where_there_is_room(room, is_elsewhere):
     source = in_parts(X, Y["labels"], room=room)
     measured = problem_of_parts(source, True, model._reading, model._options())[1]
     assert isinstance(measured, Parted) == is_elsewhere
+
+
+@pytest.mark.parametrize(("n_bytes", "is_elsewhere"), [(1, True), (1 << 40, False)])
+def test_without_memory_for_joint_sums_what_takes_less_is_brought_here(n_bytes, is_elsewhere, monkeypatch):
+    monkeypatch.setattr(module, "_bytes_for_tables", lambda *_: n_bytes)
+    known, model = (QuadBoostClassifier(cache_bytes=size) for size in (1 << 30, 1))
+    source = in_parts(X, Y["labels"], room=0)
+    measured = problem_of_parts(source, True, model._reading, model._options())[1]
+    assert isinstance(measured, Parted) == is_elsewhere
+    assert_same_model(known.fit(X, Y["labels"]), model.fit(in_parts(X, Y["labels"], room=0)))
 
 
 REFUSED = {

@@ -47,6 +47,16 @@ def test_a_pass_that_was_broken_off_leaves_nothing_behind():
     assert np.array_equal(np.concatenate(made.gather())[:, 0], Y)
 
 
+def test_without_space_what_is_made_is_made_anew_for_every_pass(tmp_path):
+    source = rows(memory=1)
+    source._room.directory = str(tmp_path / "none")
+    made = source.map(lambda part: part.X)
+    with pytest.warns(UserWarning, match=r"none cannot be written to .* TMPDIR .* read anew for every pass"):
+        assert made.reduce(lambda part: int(part.sum())) == Y.sum()
+    assert made.reduce(lambda part: int(part.sum())) == Y.sum()  # and says so once
+    assert np.array_equal(np.concatenate(made.gather())[:, 0], Y)
+
+
 def test_chunks_without_rows_are_left_out():
     def chunks():
         yield np.empty((0, 1)), np.empty(0)

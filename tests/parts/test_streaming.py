@@ -99,7 +99,22 @@ def test_the_command_streams_to_the_same_model(name, target, tmp_path, monkeypat
 
 
 @pytest.mark.slow
-def test_an_interrupt_leaves_nothing_behind(tmp_path):
+@pytest.mark.parametrize("target", ["label", "real"])
+def test_figures_of_rows_held_out_are_those_of_a_table_in_memory(target, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(table(20_000), "t.parquet")
+    told = []
+    for memory in ("4GB", "4MB"):
+        with pytest.raises(SystemExit) as end:
+            train_main(["t.parquet", "--target", target, "--weight", "count", "--memory", memory, "--output", "m.h5"])
+        assert end.value.code == 0
+        told.append([line for line in capsys.readouterr().out.splitlines() if "on rows held out: error" in line])
+    assert told[0] == told[1] != []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seconds", [0.1, 0.5, 1.0, 2.0, 4.0])
+def test_an_interrupt_leaves_nothing_behind(seconds, tmp_path):
     pq.write_table(table(400_000), tmp_path / "t.parquet")
     (tmp_path / "tmp").mkdir()
     code = "from quadboost.commands.main import train_main; train_main()"
@@ -109,7 +124,7 @@ def test_an_interrupt_leaves_nothing_behind(tmp_path):
     assert process.stdout is not None
     while b"training on" not in process.stdout.readline():
         assert process.poll() is None
-    time.sleep(0.5)
+    time.sleep(seconds)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130

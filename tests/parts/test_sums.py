@@ -53,3 +53,26 @@ def test_what_cannot_be_is_refused(tmp_path):
         QuadBoostRegressor().fit(first)
     with pytest.raises(ValueError, match="nothing is left to learn from"):
         QuadBoostClassifier(calibration=None).fit(first - first)
+
+
+@pytest.mark.parametrize("target", [labels, three, np.asarray])
+def test_a_model_gives_columns_labels_and_the_thresholds_that_it_uses(target, tmp_path):
+    X, score, _ = DAYS[0]
+    kind, options = QuadBoostClassifier, {"calibration": None, "reg_lambda": 0.01, "tol": 1e-10}
+    if target is np.asarray:
+        kind, options = QuadBoostRegressor, {"reg_lambda": 0.01, "tol": 1e-10}
+    model = kind(**options).fit(X, target(score)).ensemble_
+    first, second = (sums_of(day, target, False, model) for day in DAYS[:2])
+    again = kind(**options).fit(first).ensemble_  # the voters that had no weight are not missed
+    np.testing.assert_allclose(again.scores_of(X), model.scores_of(X), atol=1e-4)
+    assert set(zip(again.feature, again.threshold, strict=True)) <= set(
+        zip(model.feature, model.threshold, strict=True)
+    )
+    both = pd.concat([DAYS[0][0], DAYS[1][0]]), np.r_[DAYS[0][1], DAYS[1][1]], None
+    if target is not np.asarray:  # whole numbers: at any scale the same
+        whole = sums_of(both, target, False, model)
+        assert np.array_equal((first + second).sums.product, whole.sums.product)
+        for one, other in zip((first + second).joint, whole.joint, strict=True):
+            assert np.array_equal(one, other)
+    with pytest.raises(ValueError, match="'a'"):
+        sums_of((X.drop(columns="a"), score, None), target, False, model)

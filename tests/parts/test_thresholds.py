@@ -74,9 +74,10 @@ def assert_same(X, weight, n_parts=5, seed=0, **options):
     weights=st.sampled_from(["none", "whole", "real", "extreme"]),
     thresholds=st.sampled_from([1, 2, 9, 63, 255, "auto", "all"]),
     spacing=st.sampled_from(["quantile", "quantile", "quantile", "uniform"]),
-    most=st.sampled_from([8, 512, 1 << 16]),
+    sampled=st.sampled_from([1, 2, 1 << 16]),
+    most=st.sampled_from([4, 256]),
 )
-def test_voters_of_parts_are_those_of_all_rows(dtype, seed, m, n_parts, weights, thresholds, spacing, most):
+def test_voters_of_parts_are_those_of_all_rows(dtype, seed, m, n_parts, weights, thresholds, spacing, sampled, most):
     rng = np.random.default_rng(seed)
     weight = {
         "none": None,
@@ -86,28 +87,41 @@ def test_voters_of_parts_are_those_of_all_rows(dtype, seed, m, n_parts, weights,
     }[weights]
     options = {"thresholds": thresholds, "spacing": spacing, "n_levels": N_LEVELS}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "MOST_ATOMS", most)
-        patch.setattr(module, "ATOMS_OF_BIN", 4)
+        patch.setattr(module, "SAMPLED_OF_ATOM", sampled)
+        patch.setattr(module, "ATOMS_OF_BIN", 2)
+        patch.setattr(module, "MOST_OF_BIN", most)
         assert_same(table(seed, m, dtype), weight, n_parts, seed, **options)
 
 
-def test_answers_are_small_and_passes_few_however_many_rows_there_are(monkeypatch):
-    monkeypatch.setattr(module, "MOST_ATOMS", 1 << 12)
+def test_answers_are_small_and_passes_few_however_many_rows_there_are():
     X = table(0, 100_000)[:, :-1]
     few, many = (assert_same(X[:m], None, thresholds=63).sizes for m in (20_000, 100_000))
-    assert len(few) <= len(many) <= 5
-    assert max(*few, *many) < X.shape[1] * 3 * 8 * (1 << 12)  # three numbers for every atom
+    assert max(len(few), len(many)) <= 6
+    assert max(*few, *many) < X.shape[1] * 64 * 8 * max(3 * module.MOST_OF_BIN, 16 * module.SAMPLED_OF_ATOM)
 
 
-def test_a_column_of_few_values_takes_one_pass():
-    X = np.random.default_rng(0).integers(0, 5_000, (20_000, 2)).astype(float)
-    assert len(assert_same(X, None).sizes) == 1
-    assert len(assert_same(np.random.default_rng(0).normal(size=(5_000, 1)), None, spacing="uniform").sizes) == 1
+def test_few_rows_and_few_values_take_few_passes():
+    X = np.random.default_rng(0).integers(0, 3_000, (40_000, 2)).astype(float)
+    assert len(assert_same(X, None).sizes) == 2
+    assert len(assert_same(X[:30_000], None).sizes) == 1
+    assert len(assert_same(np.random.default_rng(0).normal(size=(40_000, 1)), None, spacing="uniform").sizes) == 1
 
 
-def test_how_parts_are_divided_does_not_change_the_passes():
+def test_how_parts_are_divided_hardly_changes_the_passes():
     X = np.random.default_rng(0).normal(size=(150_000, 1))
-    assert len(assert_same(X, None, 2).sizes) == len(assert_same(X, None, 30).sizes) == 2
+    passes = [len(assert_same(np.sort(X, axis=0), None, n_parts).sizes) for n_parts in (1, 2, 30)]
+    assert max(passes) <= 4
+
+
+@given(values=st.lists(st.floats(width=32) | st.integers(-3, 3).map(float), max_size=600), seed=st.integers(0, 99))
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_values_in_ranges_are_found(values, seed, dtype):
+    column = np.array(values, dtype=dtype)
+    finite = np.unique(column[np.isfinite(column)]).astype(float)
+    ends = np.random.default_rng(seed).choice(finite, len(finite) // 2 * 2, replace=False) if len(finite) else finite
+    low, high = np.sort(ends).reshape(-1, 2).T
+    inside = [i for i, value in enumerate(column) if ((low <= value) & (value <= high)).any()]
+    np.testing.assert_array_equal(module._rows_between(column, (low, high)), inside)
 
 
 @pytest.mark.parametrize("infinity", [np.inf, -np.inf])
