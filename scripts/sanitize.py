@@ -26,8 +26,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 TESTS = (  # of kernels, and of what runs them in threads; none that imports polars, which crashes with libtsan
-    "boosting", "moments", "voters", "model/test_ensemble.py", "model/test_prediction.py", "choosing/test_folds.py",
-    "choosing/test_search.py", "estimators/test_rounds.py",
+    "boosting", "kernels", "moments", "voters", "parts", "choosing/test_folds.py", "choosing/test_search.py",
+    "estimators/test_rounds.py", "estimators/test_rules.py", "explain/test_shapley.py", "fitting/test_growth.py",
+    "fitting/test_ridge.py", "fitting/test_rules.py", "model/test_ensemble.py", "model/test_patterns.py",
+    "model/test_prediction.py", "model/test_prediction_trees.py",
 )  # fmt: skip
 FLAGS = {"thread": "-fsanitize=thread", "undefined": "-fsanitize=undefined"}
 # A report, and the place in our code that it names.

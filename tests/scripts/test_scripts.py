@@ -2,6 +2,8 @@
 
 import importlib.util
 import json
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -160,6 +162,20 @@ def test_the_fuzzer_of_model_files_counts_every_file(run_script):
     assert sum(map(int, total.strip("| ").split(" | ")[1:])) == 300
     assert "300 files in" in printed
     assert "seeds 0 to 1" in printed
+
+
+@pytest.mark.slow
+def test_the_fuzzer_of_model_files_tells_its_counts_when_it_is_stopped():
+    line = [sys.executable, str(SCRIPTS / "fuzz_model_files.py"), "--files-per-process", "50"]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as fuzzer:
+        assert fuzzer.stderr.readline().startswith("50 files, ")
+        fuzzer.terminate()
+        printed = fuzzer.communicate(timeout=600)[0]
+    assert fuzzer.returncode == 0
+    (total,) = [line for line in printed.splitlines() if line.startswith("| together |")]
+    n_read = sum(int(count.replace(",", "")) for count in total.strip("| ").split(" | ")[1:])
+    assert f"{n_read} files in" in printed
+    assert 50 <= n_read < 1_000_000
 
 
 def test_the_fuzzer_of_model_files_ends_at_an_error(monkeypatch, tmp_path):
