@@ -43,10 +43,10 @@ def targets(frame, seed=1):
 
 
 def hard_rows(n=300, seed=5):
-    """Rows to score, with levels never seen, missing values and huge ones."""
+    """Rows to score, with levels never seen, missing values and infinities."""
     frame = table(n, seed, text=[*TEXTS, "never", "'"])
-    frame.loc[::17, "plain"] = 1e308
-    frame.loc[3::17, "plain"] = -1e308
+    frame.loc[::17, "plain"] = np.inf
+    frame.loc[3::17, "plain"] = -np.inf
     frame.loc[::11, "code"] = 3
     frame.loc[5::13, "neighbours"] = np.nan
     frame.loc[7::13, NASTY] = np.nan
@@ -141,8 +141,7 @@ def by_hand():
     cuts = np.array([-huge, -1.5, -tiny, 0.0, tiny, 0.1, np.nextafter(0.1, 1), 1e-7, 12345.678, huge])
     weight = np.random.default_rng(0).normal(size=3 * len(cuts))
     model = Ensemble(np.repeat(range(3), len(cuts)), np.tile(cuts, 3), weight, -0.3, n_features=3)
-    beside = [np.nextafter(cuts, np.inf), np.nextafter(cuts, -np.inf), [np.nan, 1.79e308, -1.79e308]]
-    values = np.concatenate([cuts, *beside])
+    values = np.concatenate([cuts, np.nextafter(cuts, np.inf), np.nextafter(cuts, -np.inf), [np.nan, np.inf, -np.inf]])
     X = np.column_stack([values, values[::-1], np.roll(values, 7)])
     return model, pd.DataFrame(X, columns=["x0", "x1", "x2"])
 

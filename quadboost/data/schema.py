@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -196,7 +196,6 @@ def to_matrix(X: Any, schema: FrameSchema, *, allow_extra: bool = False, owner: 
         column = table.read(j, label)
         if feature in schema.categories:
             coded, level_of = as_coded(column, label), schema.level_of[feature]
-            _refuse_infinity(coded.values, label)
             matrix[:, feature] = _numbered(coded, level_of)
             if coded.values and level_of and not any(value in level_of for value in coded.values):
                 _tell_unseen(coded, level_of, label, owner)
@@ -266,15 +265,11 @@ def level_sizes(column: Coded, weight: np.ndarray | None) -> dict[Value, tuple[i
     return {value: (rows, float(own)) for value, rows, own in each if rows}
 
 
-def _refuse_infinity(values: Collection[Value], label: str) -> None:
-    for infinity in (math.inf, -math.inf):
-        if infinity in values:
-            raise ValueError(f"{label} is a category, and {infinity} cannot be a level of one")
-
-
 def levels_of(sizes: Mapping[Value, tuple[int, float]], min_count: float, label: str) -> list[list[Value]]:
     """The levels of a category, by the sizes of its values."""
-    _refuse_infinity(sizes, label)
+    for infinity in (math.inf, -math.inf):
+        if infinity in sizes:
+            raise ValueError(f"{label} is a category, and {infinity} cannot be a level of one")
     for value in sizes:
         if type(value) is int and value not in INTEGERS:
             raise ValueError(f"{label} is a category, and {value!r:.60} is an integer beyond 64 bits; make it text")

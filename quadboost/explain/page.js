@@ -43,7 +43,7 @@
     if (field.tagName === "SELECT") return text === "-1" ? "\u0000 never seen" : levels[Number(text)];
     if (levels) return levels.includes(text) ? text : levels.includes(Number(text)) ? Number(text) : text;
     const value = Number(text);
-    if (!Number.isFinite(value)) throw new Error(page.names[feature] + ": " + text + " is not a number");
+    if (Number.isNaN(value)) throw new Error(page.names[feature] + ": " + text + " is not a number");
     return value;
   }
 

@@ -199,12 +199,13 @@ def _tests(model: Additive, graph: Graph, examples: Examples) -> dict[str, Any]:
 
 
 def _examples(model: Additive, graph: Graph) -> Examples:
-    """The examples as far as the type can hold them: rounded, and no number beyond its largest."""
-    most = float(np.finfo(graph.dtype).max)
-
-    def held(value: Any) -> Any:
-        if isinstance(value, float | bool):
-            return float(graph.dtype.type(min(max(value, -most), most)))
-        return None if value == graph.missing_text else value
-
-    return model.scored([[held(value) for value in row] for row in model.text_examples.rows])
+    """The examples as far as the type can hold them."""
+    with np.errstate(over="ignore"):
+        rows: list[list[Any]] = [
+            [
+                float(graph.dtype.type(v)) if isinstance(v, float | bool) else None if v == graph.missing_text else v
+                for v in row
+            ]
+            for row in model.text_examples.rows
+        ]
+    return model.scored(rows)

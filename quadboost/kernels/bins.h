@@ -4,8 +4,6 @@
 #ifndef QUADBOOST_BINS_H
 #define QUADBOOST_BINS_H
 
-#include <float.h>
-#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -53,22 +51,6 @@ static inline int64_t key_of(double x)
     }
 DEFINE_COPY_COLUMN(copy_floats, float)
 DEFINE_COPY_COLUMN(copy_doubles, double)
-
-/* Whether one of n values is infinite. The largest of every eighth are found side by side, which the compiler makes
- * vectors of; as it is written, a NaN is never the largest. */
-static inline int any_infinite(const double *x, ptrdiff_t n)
-{
-    double most[8] = {0};
-    ptrdiff_t i = 0;
-    for (; i + 8 <= n; i += 8)
-        for (int k = 0; k < 8; k++)
-            most[k] = fabs(x[i + k]) > most[k] ? fabs(x[i + k]) : most[k];
-    for (; i < n; i++)
-        most[0] = fabs(x[i]) > most[0] ? fabs(x[i]) : most[0];
-    for (int k = 1; k < 8; k++)
-        most[0] = most[k] > most[0] ? most[k] : most[0];
-    return most[0] > DBL_MAX;
-}
 
 static inline void plain_bins_of(
     const double *x, ptrdiff_t n, const BucketRule *rule, const double *cuts, const int32_t *place, int32_t *bins)

@@ -27,7 +27,6 @@ cdef extern from "bins.h":
 
     void copy_floats(const char* column, Py_ssize_t stride, Py_ssize_t n, double* x) noexcept nogil
     void copy_doubles(const char* column, Py_ssize_t stride, Py_ssize_t n, double* x) noexcept nogil
-    int any_infinite(const double* x, Py_ssize_t n) noexcept nogil
     void bins_of(
         const double* x, Py_ssize_t n, const BucketRule* rule, const double* cuts, const int32_t* place, int32_t* bins
     ) noexcept nogil
@@ -431,7 +430,7 @@ cdef class StepFunctions:
     def __init__(self, feature, bins, value, value_start, intercept, trees=()):
         """`bins` is a `BinIndex` of bins.py; `value` has a row per bin, then one for missing, function by function.
 
-        The numbers of the features ascend. `trees` are `TreeValues`, whose values are added after those of the functions.
+        `trees` are `TreeValues`, whose values are added after those of the functions.
         """
         self._trees = tuple(trees)
         self._feature = feature
@@ -443,26 +442,20 @@ cdef class StepFunctions:
         self.n_features = feature.shape[0]
 
     def score(self, cnp.ndarray X, int n_threads):
-        """The scores of the rows of X, of shape (m, n_outputs), or None if a value is infinite.
-
-        X is 2-d, aligned, float32 or float64.
-        """
+        """The scores of the rows of X, of shape (m, n_outputs); X is 2-d, aligned, float32 or float64."""
         cdef cnp.npy_intp shape[2]
         shape[0], shape[1] = X.shape[0], self.n_outputs
         cdef cnp.ndarray out = cnp.PyArray_EMPTY(2, shape, cnp.NPY_FLOAT64, 0)
-        cdef Py_ssize_t m = X.shape[0], d = X.shape[1], step = ROWS_OF_BLOCK, n_blocks = (m + step - 1) // step, b
+        cdef Py_ssize_t m = X.shape[0], step = ROWS_OF_BLOCK, n_blocks = (m + step - 1) // step, b
         cdef table_t table = _table(X)
-        cdef int infinite = 0
         cdef double* scores = <double*> cnp.PyArray_DATA(out)
         if n_threads == 1:
             with nogil:
                 for b in range(n_blocks):
-                    infinite |= self._score(table, d, b * step, min(step, m - b * step), scores)
+                    self._score(table, b * step, min(step, m - b * step), scores)
         else:
             for b in prange(n_blocks, nogil=True, schedule="dynamic", chunksize=16, num_threads=n_threads):
-                infinite |= self._score(table, d, b * step, min(step, m - b * step), scores)
-        if infinite:
-            return None
+                self._score(table, b * step, min(step, m - b * step), scores)
         for trees in self._trees:
             self._add_trees(trees, table, m, scores, n_threads)
         return out
@@ -487,24 +480,19 @@ cdef class StepFunctions:
                 trees.add(table, b * step, min(step, m - b * step), own_bins + t * n_bins, own_left + t * n_left,
                           scores + b * step * k)
 
-    cdef int _score(self, table_t X, Py_ssize_t d, Py_ssize_t first, Py_ssize_t n, double* scores) noexcept nogil:
-        """The scores of the rows first..first + n, at most ROWS_OF_BLOCK; whether one of their d values is infinite."""
+    cdef void _score(self, table_t X, Py_ssize_t first, Py_ssize_t n, double* scores) noexcept nogil:
+        """The scores of the rows first..first + n, at most ROWS_OF_BLOCK."""
         cdef double x[ROWS_OF_BLOCK]
         cdef int32_t bins[ROWS_OF_BLOCK]
-        cdef Py_ssize_t s = 0, r, o, f
+        cdef Py_ssize_t s, r, o
         cdef double* out = scores + first * self.n_outputs
-        cdef int infinite = 0
         for r in range(n):
             for o in range(self.n_outputs):
                 out[r * self.n_outputs + o] = self._intercept[o]
-        for f in range(d):
-            _copy_column(X, first, f, n, x)
-            infinite |= any_infinite(x, n)
-            if s < self.n_features and self._feature[s] == f:  # features ascend
-                bins_of(x, n, &self._rule[s], &self._cuts[0], &self._place[0], bins)
-                self._add(bins, n, &self._value[self._value_start[s], 0], out)
-                s += 1
-        return infinite
+        for s in range(self.n_features):
+            _copy_column(X, first, self._feature[s], n, x)
+            bins_of(x, n, &self._rule[s], &self._cuts[0], &self._place[0], bins)
+            self._add(bins, n, &self._value[self._value_start[s], 0], out)
 
     cdef void _add(self, const int32_t* bins, Py_ssize_t n, const double* value, double* out) noexcept nogil:
         """Add one step function to the scores of n rows."""

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..common.checks import check_no_infinity
 from ..common.read_only import ReadOnly
 from ..common.threads import resolve_threads
 from ..data.schema import TEXT, FrameSchema, is_order, kind_of, to_matrix
@@ -312,15 +311,10 @@ class Ensemble(Explained):
         steps = self._steps_of_values
         if steps is not None and self._is_plain(X):
             return self._sum(steps, X, n_jobs)
-        return self.score_matrix(self._read(X, owner), n_jobs=n_jobs)
+        return self.score_matrix(self.matrix_of(X, owner), n_jobs=n_jobs)
 
     def matrix_of(self, X: Any, owner: str = "this model") -> np.ndarray:
         """A table as the real matrix that `score_matrix` takes: categories are level numbers, NaN is missing."""
-        matrix = self._read(X, owner)
-        check_no_infinity(matrix, self.feature_names)
-        return matrix
-
-    def _read(self, X: Any, owner: str) -> np.ndarray:
         return X.values() if isinstance(X, Binned) else to_matrix(X, self.schema, owner=owner)
 
     def score_matrix(self, X: np.ndarray, *, n_jobs: int | None = None) -> np.ndarray:
@@ -388,8 +382,6 @@ class Ensemble(Explained):
             1 if len(X) * (steps.n_features + self.trees.n_trees) < CELLS_FOR_THREADS else resolve_threads(n_jobs)
         )
         scores = steps.score(X if X.flags.aligned else X.copy(), n_threads)
-        if scores is None:
-            check_no_infinity(X, self.feature_names)
         return scores[:, 0] if self.weight.ndim == 1 else scores
 
     def predictions_of(self, scores: np.ndarray) -> np.ndarray:

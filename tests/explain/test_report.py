@@ -206,7 +206,7 @@ def test_the_score_of_each_row_has_the_bits_of_python(shown):
         assert bits(scores(page)) == bits(known)
 
 
-@pytest.mark.parametrize("text", ["", "1e308", "-1e308", "5e-324", "0.1", "-0", "123456789.123456789"])
+@pytest.mark.parametrize("text", ["", "1e308", "-1e308", "5e-324", "0.1", "-0", "123456789.123456789", "1e400"])
 def test_what_is_typed_changes_the_score_with_the_bits_of_python(shown, text):
     page, model, X = shown
     page.run("document.querySelectorAll('[data-row]')[0].click()")
@@ -238,13 +238,12 @@ def test_levels_are_chosen_by_keyboard_and_may_be_missing_or_never_seen(shown):
         assert bits(scores(page)) == bits(model.decision_function(row)), value
 
 
-@pytest.mark.parametrize("text", ["abc", "1e400"])
-def test_a_wrong_number_is_told_and_changes_nothing(shown, text):
+def test_a_wrong_number_is_told_and_changes_nothing(shown):
     page, _, _ = shown
     page.run("document.querySelectorAll('[data-row]')[1].click()")
     before = scores(page)
-    page.type_into("f0", text)
-    assert page.run("document.getElementById('problem').textContent") == f"x: {text} is not a number"
+    page.type_into("f0", "abc")
+    assert page.run("document.getElementById('problem').textContent") == "x: abc is not a number"
     assert page.run("document.getElementById('f0').getAttribute('aria-invalid')") == "true"
     assert scores(page) == before
     page.type_into("f0", "0.5")

@@ -89,7 +89,7 @@ def numbers_as_levels():
         n_features=2,
         categories={0: [[value] for value in near]},
     )
-    values = np.array([*near, 7.5, np.nan, 1e308, -1e308, np.nextafter(near[1], 1)])
+    values = np.array([*near, 7.5, np.nan, np.inf, -np.inf, np.nextafter(near[1], 1)])
     return model, pd.DataFrame({"x0": values, "x1": np.arange(len(values)) / 10})
 
 
@@ -102,8 +102,8 @@ def test_levels_that_are_numbers_are_columns_of_a_matrix(capfd):
 @pytest.mark.parametrize("made", [by_hand, numbers_as_levels, lambda: far_out("logit-2"), lambda: far_out("softmax-3")])
 def test_float32_takes_the_same_steps(made):
     model, frame = made()
-    most = np.finfo(np.float32).max  # Python refuses infinity
-    single = frame.clip(-most, most).astype(np.float32)
+    with np.errstate(over="ignore"):
+        single = frame.astype(np.float32)
     found = run(model, single, dtype="float32")
     assert found["scores"].dtype == np.float32
     exact = model.decision_function(single.to_numpy())

@@ -187,7 +187,7 @@ def test_a_name_cannot_be_taken_for_the_self_test():
 
 def test_a_feature_that_is_only_asked_whether_it_is_missing(database):
     model = Ensemble([0], [0.0], [0.5], 0.1, kind=[2], n_features=1, feature_names=["x"])
-    frame = pd.DataFrame({"x": [1e300, np.nan, -1e308]})
+    frame = pd.DataFrame({"x": [1e300, np.nan, -np.inf]})
     check_found(model, frame, ask(database, model, frame))
 
 

@@ -82,7 +82,7 @@ def test_shape_functions_add_up_to_the_score(ensemble, rows):
 
 def test_a_value_on_a_threshold_is_below_it():
     ensemble = Ensemble([0], [0.5], [1.0], 0.0, n_features=1)
-    X = np.array([[0.5], [np.nextafter(0.5, 1)], [np.float32(0.5)], [-1e308], [1e308], [NAN]])
+    X = np.array([[0.5], [np.nextafter(0.5, 1)], [np.float32(0.5)], [-np.inf], [np.inf], [NAN]])
     np.testing.assert_array_equal(ensemble.decision_function(X), [-1, 1, -1, -1, 1, 0])
 
 

@@ -24,7 +24,7 @@ def rows() -> list[dict[str, object]]:
         {"age": 71, "income": 8_000.5, "town": "Bern"},
         {"age": None, "income": 55_000.0, "town": "Oslo"},
         {"income": -1e300, "town": None},
-        {"age": 18, "income": 1e308, "town": "Ulm"},
+        {"age": 18, "income": float("inf"), "town": "Ulm"},
         {},
     ]
 
