@@ -32,9 +32,10 @@ from ..fitting.losses import coded, train_under_loss
 from ..fitting.measured import Measured, Options, Trained, Warm
 from ..fitting.problem import Problem, Reading, Rows
 from ..fitting.training import train
-from ..model.ensemble import Ensemble, ShapeFunction
+from ..model.ensemble import Ensemble
 from ..model.explained import Explained
 from ..model.patterns import are_few, pattern_arrays
+from ..model.shape_functions import ShapeFunction
 from ..parts.fit import problem_of_parts
 from ..parts.source import Part, Source
 from ..parts.sums import KeptSums

@@ -7,7 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from ..model.ensemble import Ensemble, ShapeFunction
+from ..model.ensemble import Ensemble
+from ..model.shape_functions import ShapeFunction
 from ..voters.columns import Voters
 
 

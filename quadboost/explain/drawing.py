@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..model.ensemble import Ensemble, ShapeFunction
+from ..model.ensemble import Ensemble
+from ..model.shape_functions import ShapeFunction
 from .words import level_text
 
 CROWDED = 0.1  # share of the range that the middle half of the thresholds takes, below which an axis is not linear

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from ..data.schema import MIXED, TEXT, kind_of
-from ..model.ensemble import Ensemble, ShapeFunction
+from ..model.ensemble import Ensemble
+from ..model.shape_functions import ShapeFunction
 
 NUMBER, BOOLEAN, NUMBERS = "number", "boolean", "numbers"  # with TEXT and MIXED: what a feature holds
 N_EXAMPLES = 24

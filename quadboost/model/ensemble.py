@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,10 +20,11 @@ from ..data.schema import TEXT, FrameSchema, is_order, kind_of, to_matrix
 from ..kernels.bins import StepFunctions
 from ..voters.binned import Binned
 from ..voters.bins import bin_index, starts
-from ..voters.checking import bins_of_shapes, check_bins, check_patterns, check_trees, check_voters
+from ..voters.checking import check_bins, check_patterns, check_trees, check_voters
 from ..voters.trees import Trees
 from .explained import Explained
 from .links import LINKS, check_link, default_link
+from .shape_functions import ShapeFunction, shape_functions_of
 from .steps import Shape, around_levels, cut_out, shapes_of, tree_values
 
 if TYPE_CHECKING:
@@ -34,44 +35,6 @@ LARGEST = sys.float_info.max  # no numpy number: comparing that with a very larg
 DERIVED = ("_shapes", "_steps", "_steps_of_values", "_rules")
 MOST_CELLS = 1 << 22  # of a table of values of categories and outputs; a larger one would take too much memory
 CELLS_FOR_THREADS = 200_000  # rows times step functions, below which a second thread costs more than it brings
-
-
-class ShapeFunction(NamedTuple):
-    """What one feature adds to the score.
-
-    Attributes
-    ----------
-    feature : int
-    thresholds : array of shape (k,)
-        Of a categorical feature: empty.
-    levels : list of lists, or None
-        Of a categorical feature: the values that each level stands for.
-    values : array of shape (k + 1,) or (k + 1, n_outputs)
-        Below the first threshold, between two, above the last. Of a categorical feature: of each level, and
-        last of a level never seen.
-    missing : float or array of shape (n_outputs,)
-        Where the value is missing.
-    mass : array of shape (k + 1,), or None
-        Weight of the training rows behind each of the values; None where it is not known.
-    missing_mass : float or None
-        Weight of the training rows where the value is missing.
-    name : str or None
-        Of the feature, where it has one.
-    error : array as values, or None
-        Standard error of each of the values, where asked for.
-    missing_error : float or array of shape (n_outputs,), or None
-    """
-
-    feature: int
-    thresholds: np.ndarray
-    levels: list[list[Any]] | None
-    values: np.ndarray
-    missing: np.ndarray
-    mass: np.ndarray | None = None
-    missing_mass: float | None = None
-    name: str | None = None
-    error: np.ndarray | None = None
-    missing_error: np.ndarray | None = None
 
 
 class Ensemble(Explained):
@@ -347,29 +310,7 @@ class Ensemble(Explained):
         bands : bool
             With standard errors, by the jackknife over the folds of the cross-validation that the model came from.
         """
-        if bands and len(self.feature) and not len(self.bin_error):
-            raise ValueError("this model has no bands; fit it with cross-validation, as by QuadBoostClassifierCV")
-        ends = np.cumsum(bins_of_shapes(self.feature, self.kind, self.categories))[:-1]
-        masses = np.split(self.bin_mass, ends) if len(self.bin_mass) else [None] * len(self._shapes)
-        errors = np.split(self.bin_error, ends) if bands and len(self.bin_error) else [None] * len(self._shapes)
-        shapes = []
-        for (feature, cuts, values), mass, error in zip(self._shapes, masses, errors, strict=True):
-            if self.weight.ndim == 1:
-                values = values[:, 0]
-            levels, row = self.categories.get(feature), np.arange(len(values) - 1)
-            if levels is not None:
-                row = np.zeros(len(levels) + 1, np.intp)  # of a level without a voter: as one never seen
-                row[cuts.astype(np.intp)] = np.arange(1, len(cuts) + 1)
-            shape = ShapeFunction(
-                feature, cuts if levels is None else np.empty(0), levels, values[row], values[-1],
-                name=None if self.feature_names is None else self.feature_names[feature],
-            )  # fmt: skip
-            if mass is not None:
-                shape = shape._replace(mass=mass[:-1], missing_mass=float(mass[-1]))
-            if error is not None:
-                shape = shape._replace(error=error[:-1], missing_error=error[-1])
-            shapes.append(shape)
-        return shapes
+        return shape_functions_of(self, self._shapes, bands)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to an HDF5 file; the file appears whole or not at all."""
