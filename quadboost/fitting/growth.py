@@ -42,6 +42,7 @@ class Growth:
     growth_rows: int = 200_000
     seed: int = 0
     groups: np.ndarray | None = None  # (n_groups, d) which features may meet in a rule
+    sign: np.ndarray | None = None  # (d,) of features that the score must rise or fall with
 
     def __post_init__(self) -> None:
         at_least("n_trees", self.n_trees, 0)
@@ -191,10 +192,11 @@ class _Rows:
         column, cut, missing_right = np.full(most, -1, np.int32), np.zeros(most, np.int32), np.zeros(most, np.uint8)
         child, n_nodes = np.zeros((most, 2), np.int32), 1
         groups = np.ones((1, d), np.uint8) if growth.groups is None else growth.groups
+        sign = np.zeros(d, np.int8) if growth.sign is None else growth.sign
         most_columns = d if growth.max_conditions is None else min(d, growth.max_conditions)
         if len(rows):
             n_nodes = grow(
-                self.codes, self.bin_start, self.voters.is_level, mass, target, rows, groups, most_columns,
+                self.codes, self.bin_start, self.voters.is_level, sign, mass, target, rows, groups, most_columns,
                 self.least_mass, growth.max_leaves, column, cut, missing_right, child,
             )  # fmt: skip
         column, node, order = column[:n_nodes], np.zeros(len(self.y), np.uint32), np.empty(n_nodes, np.int32)

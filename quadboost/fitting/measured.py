@@ -174,11 +174,18 @@ def grow_for(
         loss, y = loss_of(problem, rows, options)
     growth, meetings = options.growth, problem.meetings
     most = min((own for own in (growth.max_conditions, meetings.most) if own is not None), default=None)
-    growth = replace(growth, max_conditions=most, groups=meetings.groups)
+    growth = replace(growth, max_conditions=most, groups=meetings.groups, sign=_common(problem.signs))
     return grow_trees(
         voters, codes, y, rows.weight, loss, growth, bool(options.fit_intercept), tell,
         repeats=rows.repeats, max_seconds=options.schedule.share(0.0, 2).max_seconds,
     )  # fmt: skip
+
+
+def _common(signs: np.ndarray | None) -> np.ndarray | None:
+    """The sign of each feature; 0 where outputs differ."""
+    if signs is None:
+        return None
+    return np.where((signs == signs[:, :1]).all(axis=1), signs[:, 0], 0).astype(np.int8)
 
 
 class Warm(NamedTuple):

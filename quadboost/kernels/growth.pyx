@@ -4,7 +4,7 @@ Sums are of whole numbers, so that neither the order of rows nor their repetitio
 allocates, the kernels fill; arguments are marked IN / OUT. Kernels trust what they are given (the callers check).
 """
 cimport numpy as cnp
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
@@ -17,6 +17,7 @@ cdef extern from "trees.h":
 
 cdef enum:
     FEW_ROWS = 256  # up to which a leaf is split by its rows, without a histogram of all bins
+    MIXED = 2
 
 
 cdef struct split_t:
@@ -31,6 +32,7 @@ cdef struct leaf_t:
     Py_ssize_t node
     Py_ssize_t histogram             # number of its histogram; -1: it has few rows, and needs none
     int32_t n_columns                # different columns on the way to it
+    int8_t side                      # of monotone columns on the way: 1 where the score must rise, -1 fall, MIXED both
     split_t best
 
 
@@ -53,6 +55,7 @@ cdef struct growth_t:                # what one tree is grown from
     Py_ssize_t d, n_bins, n_targets  # targets in each row
     const int64_t* bin_start         # (d + 1)
     const uint8_t* is_level          # (d)
+    const int8_t* sign               # (d) 1 where the score must not fall with a column, -1 where it must not rise
     const int64_t* mass              # (m)
     const int64_t* target            # (m, n_targets) times mass
     const uint8_t* group             # (n_groups, d) columns that may meet in a rule
@@ -160,10 +163,13 @@ cdef void _best_of_values(
     growth_t of, const int64_t* bins, const int32_t* used, Py_ssize_t n_used, Py_ssize_t f, const int64_t* all,
     const int64_t* missing, double before, split_t* best,
 ) noexcept nogil:
-    """The same for an ordered column and one target, which is what most trees are grown to; `missing` go right, if any."""
+    """The same for an ordered column and one target, which is what most trees are grown to; `missing` go right, if any.
+
+    Of a monotone column, splits alone that the score may follow.
+    """
     cdef Py_ssize_t i, b
     cdef int64_t mass = missing[0] if missing else 0, target = missing[1] if missing else 0, most = all[0] - of.least_mass
-    cdef double right, left, right_mass, left_mass, gain
+    cdef double right, left, right_mass, left_mass, gain, sign = of.sign[f]
     for i in range(n_used):
         b = used[i]
         mass += bins[2 * b]
@@ -172,6 +178,8 @@ cdef void _best_of_values(
             break
         if mass >= of.least_mass:
             right, left, right_mass, left_mass = target, all[1] - target, mass, all[0] - mass
+            if sign != 0 and sign * (right * left_mass - left * right_mass) < 0:
+                continue
             gain = (right * right * left_mass + left * left * right_mass) / (left_mass * right_mass) - before
             if gain > best.gain:
                 best.gain, best.column, best.bin, best.missing_right = gain, f, <int32_t> (b - 1), missing != NULL
@@ -228,6 +236,8 @@ cdef void _find_split(growth_t of, room_t room, const uint8_t* on_way, leaf_t* l
     cdef int64_t* own
     cdef double before
     leaf.best.gain = 0
+    if leaf.side == MIXED:  # a rule that may have no weight
+        return
     memset(all, 0, width * sizeof(int64_t))
     for i in range(leaf.last - leaf.first):
         all[0] += of.mass[rows[i]]
@@ -275,6 +285,11 @@ cdef bint _may_split(growth_t of, const uint8_t* on_way, int32_t n_on_way, Py_ss
     return False
 
 
+cdef inline int8_t _side(int8_t before, int8_t sign) noexcept nogil:
+    """Of a leaf, after a split by a column of this sign to whose upper side it goes."""
+    return before if sign == 0 or sign == before else sign if before == 0 else MIXED
+
+
 cdef inline bint _goes_right(growth_t of, split_t split, int64_t code) noexcept nogil:
     if code == of.bin_start[split.column + 1] - of.bin_start[split.column] - 1:
         return split.missing_right
@@ -299,6 +314,7 @@ def grow(
     cnp.ndarray codes,               # IN  (m, d), by rows, of one, two or four bytes
     const int64_t[::1] bin_start,    # IN  (d + 1)
     const uint8_t[::1] is_level,     # IN  (d)
+    const int8_t[::1] sign,          # IN  (d) how the score must change with a column; 0: in any way
     const int64_t[::1] mass,         # IN  (m) weight of each row
     const int64_t[:, ::1] target,    # IN  (m, n_targets) times that weight
     int32_t[::1] rows,               # IN/OUT the rows to grow on; then by leaf
@@ -318,7 +334,7 @@ def grow(
     cdef Py_ssize_t n_histograms = max(1, min(max_leaves, rows.shape[0] // FEW_ROWS + 1))
     of.codes, of.size, of.d = cnp.PyArray_DATA(codes), cnp.PyArray_ITEMSIZE(codes), codes.shape[1]
     of.n_bins, of.n_targets, of.bin_start = bin_start[of.d], target.shape[1], &bin_start[0]
-    of.is_level, of.mass, of.target = &is_level[0], &mass[0], &target[0, 0]
+    of.is_level, of.sign, of.mass, of.target = &is_level[0], &sign[0], &mass[0], &target[0, 0]
     of.group, of.n_groups = &group[0, 0], group.shape[0]
     of.least_mass, of.most_columns = least_mass, most_columns
     for f in range(of.d):
@@ -406,6 +422,8 @@ cdef void _split(growth_t of, room_t* room, Py_ssize_t here, Py_ssize_t new) noe
                 all[i] -= own[i]
         else:
             _count(of, room.rows + first, last - first, all, -1)
+    room.leaves[new].side = _side(room.leaves[here].side, of.sign[split.column])
+    room.leaves[here].side = _side(room.leaves[here].side, -of.sign[split.column])
     memcpy(room.on_way + new * of.d, room.on_way + here * of.d, of.d)
     room.leaves[new].n_columns = room.leaves[here].n_columns
     if not room.on_way[here * of.d + split.column]:

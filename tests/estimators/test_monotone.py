@@ -340,11 +340,16 @@ def test_classifiers_and_searches_with_rules_are_monotone_exactly(tmp_path):
     check_monotone(search.ensemble_, tmp_path)
 
 
-def test_the_strength_for_rules_does_not_depend_on_whether_there_are_signs():
+def test_trees_are_grown_to_the_signs():
+    """No node is split whose rule may have no weight, because it asks for what must raise the score and lower it."""
     X, y = table()
-    free = QuadBoostRegressor(**RULES, penalty="l2").fit(X, y)
-    model = QuadBoostRegressor(**RULES, penalty="l2", monotonic_cst={FREE: 1}).fit(X, y)
-    assert model.reg_lambda_ == free.reg_lambda_
+    for signs in ({}, SIGNS):
+        trees = QuadBoostRegressor(**RULES, penalty="l2", monotonic_cst=signs).fit(X, y).ensemble_.trees
+        mixed = 0
+        for node, path in enumerate(trees.paths()):
+            sides = {SIGNS.get(int(trees.feature[own]), 0) * (1 if right else -1) for own, right in path}
+            mixed += not trees.is_leaf[node] and sides >= {1, -1}
+        assert (mixed == 0) == bool(signs)
 
 
 def test_trees_as_grown_cannot_be_constrained():

@@ -31,15 +31,16 @@ class Rows(NamedTuple):
         target = (rng.integers(-(10**6), 10**6, (m, n_targets)) + 400_000 * (codes[:, :1] > 2)) * mass[:, None]
         return cls(codes.astype(dtype), np.array(n_bins), is_level.astype(np.uint8), mass, target)
 
-    def grown(self, rows, max_leaves=8, least_mass=5, most_columns=99, groups=None):
+    def grown(self, rows, max_leaves=8, least_mass=5, most_columns=99, groups=None, signs=None):
         """The inner nodes, as (column, bin, side of missing values, left, right) by number; and the rows by leaf."""
         most, d = 2 * max_leaves - 1, self.codes.shape[1]
         column, cut, side = np.full(most, -7, np.int32), np.zeros(most, np.int32), np.zeros(most, np.uint8)
         child, order = np.zeros((most, 2), np.int32), rows.astype(np.int32)
         group = np.ones((1, d), np.uint8) if groups is None else np.array(groups, np.uint8)
-        bin_start = np.append(0, np.cumsum(self.n_bins))
+        bin_start, sign = np.append(0, np.cumsum(self.n_bins)), np.zeros(d, np.int8)
+        sign[: len(signs or ())] = signs or ()
         n_nodes = grow(
-            self.codes, bin_start, self.is_level, self.mass, self.target, order, group, most_columns, least_mass,
+            self.codes, bin_start, self.is_level, sign, self.mass, self.target, order, group, most_columns, least_mass,
             max_leaves, column, cut, side, child,
         )  # fmt: skip
         leaf = np.full(len(self.codes), 999, np.uint32)
@@ -70,41 +71,51 @@ class Rows(NamedTuple):
                     if (code == own).any():
                         yield column, own if self.is_level[column] else own - 1, side
 
-    def best(self, rows, least_mass, allowed):
+    def follows(self, right, left, sign):
+        """Whether the mean does not change against a sign; asked where there is one target."""
+        if not sign or self.target.shape[1] > 1:
+            return True
+        above, below = (Fraction(int(self.target[own].sum()), int(self.mass[own].sum())) for own in (right, left))
+        return sign * (above - below) >= 0
+
+    def best(self, rows, least_mass, allowed, signs):
         """The gain of the best split, and the split; None if there is none."""
         found, before = (Fraction(0), None), self.quality(rows)
         for split in self.candidates(rows, allowed):
             right = self.goes_right(rows, *split)
-            if min(self.mass[rows[right]].sum(), self.mass[rows[~right]].sum()) >= least_mass:
+            enough = min(self.mass[rows[right]].sum(), self.mass[rows[~right]].sum()) >= least_mass
+            if enough and self.follows(rows[right], rows[~right], signs[split[0]]):
                 gain = self.quality(rows[right]) + self.quality(rows[~right]) - before
                 if gain > found[0]:
                     found = gain, split
         return found
 
-    def naive(self, rows, max_leaves=8, least_mass=5, most_columns=99, groups=None):
+    def naive(self, rows, max_leaves=8, least_mass=5, most_columns=99, groups=None, signs=None):
         """The same as `grown`, one rule at a time."""
         d = self.codes.shape[1]
+        signs = [*(signs or ()), *[0] * d]
         sets = [set(range(d))] if groups is None else [set(np.flatnonzero(group).tolist()) for group in groups]
 
-        def allowed(way):
-            return [
+        def allowed(way, sides):
+            return [] if len(sides) > 1 else [
                 f for f in range(d)
                 if f in way or (len(way) < most_columns and any(way | {f} <= together for together in sets))
             ]  # fmt: skip
 
-        leaves = [(0, rows, frozenset())]
+        leaves = [(0, rows, frozenset(), frozenset())]
         splits, n_nodes = {}, 1
         while len(leaves) < max_leaves:
-            found = [self.best(own, least_mass, allowed(way)) for _, own, way in leaves]
+            found = [self.best(own, least_mass, allowed(way, sides), signs) for _, own, way, sides in leaves]
             here = max(range(len(leaves)), key=lambda i: (found[i][0], -i))
             if found[here][1] is None:
                 break
-            node, own, way = leaves[here]
+            node, own, way, sides = leaves[here]
             split = found[here][1]
+            sign = signs[split[0]]
             right = self.goes_right(own, *split)
             splits[node] = (*split, n_nodes, n_nodes + 1)
-            leaves[here] = (n_nodes, own[~right], way | {split[0]})
-            leaves.append((n_nodes + 1, own[right], way | {split[0]}))
+            leaves[here] = (n_nodes, own[~right], way | {split[0]}, sides | {-sign} - {0})
+            leaves.append((n_nodes + 1, own[right], way | {split[0]}, sides | {sign} - {0}))
             n_nodes += 2
         return splits, leaves
 
@@ -124,6 +135,9 @@ CASES = {
     "groups": ({}, {"groups": [[1, 1, 0, 0, 0], [0, 0, 1, 1, 1]], "max_leaves": 12}),
     "groups that overlap": ({}, {"groups": [[1, 1, 0, 0, 0], [0, 1, 1, 1, 0]], "max_leaves": 12}),
     "nothing may be asked for": ({}, {"groups": [[0, 0, 0, 0, 0]]}),
+    "signs": ({}, {"signs": [1, 0, 0, -1], "max_leaves": 12}),
+    "signs against the targets": ({"m": 1500}, {"signs": [-1, 0, 0, 1], "max_leaves": 12}),
+    "signs of several targets": ({"n_targets": 2}, {"signs": [1, 0, 0, 1], "max_leaves": 12}),
     "no leaf is large enough": ({}, {"least_mass": 10_000}),
 }
 
@@ -137,7 +151,7 @@ def test_the_best_split_of_all_leaves_comes_next(data, options, seed):
     splits, leaf, order = rows.grown(some, **options)
     wanted, leaves = rows.naive(some, **options)
     assert splits == wanted
-    for node, own, _ in leaves:
+    for node, own, _, _ in leaves:
         np.testing.assert_array_equal(some[leaf[some] == node], own)
     assert sorted(order.tolist()) == some.tolist()
 
