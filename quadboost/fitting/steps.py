@@ -18,9 +18,9 @@ import numpy as np
 from .._core import dot
 from .sketch import Sketch
 
-NEAR = 1e-3  # the gap over the free weights falls to this share before a turn: much earlier, turns undo one another
-CLOSE = 0.1  # or to this share of the gap that is wanted in the end
-PULLED = 3.0  # a held weight is let go where more is left than this times what is left of a free one
+NEAR = 1e-2  # the gap over the free weights falls to this share before a turn: much earlier, turns undo one another
+CLOSE = 0.4  # or to this share of the gap that is wanted in the end
+PULLED = 2.0  # a held weight is let go where more is left than this times what is left of a free one
 MOST_IN_VAIN = 4  # turns
 SLACK = 1e-12  # of the first risk: what rounding may add to an objective
 
@@ -52,8 +52,9 @@ class Curve:
 
     @cached_property
     def _of_all(self) -> Precondition:
+        diagonal = self.diagonal
         if self.sketch is None:
-            return lambda left: left / self.diagonal
+            return lambda left: left / diagonal
         apply = self.sketch.preconditioner(self.diagonal)
         return lambda left: apply(left[None])[0]
 
@@ -101,7 +102,7 @@ class Descent:
 
     def go(self, change: np.ndarray) -> None:
         """One step, given the matrix times `way`."""
-        self._then(change)
+        self._then(self, change)
 
     def _begin(self, weight: np.ndarray, left: np.ndarray, is_free: np.ndarray) -> None:
         """Conjugate gradients from here."""
@@ -113,7 +114,7 @@ class Descent:
         self.way = self.precondition(self._free(left))
         self.slope = dot(left, self.way)
         self.first_gap = self._free_gap()
-        self._then = self._step
+        self._then = Descent._step  # of the class: a method that knows its object would keep it alive
 
     def _free(self, values: np.ndarray) -> np.ndarray:
         return np.where(self.is_free, values, 0.0)
@@ -162,7 +163,7 @@ class Descent:
         self._next_free = self._unheld(self.calm, self.calm_left, PULLED * usual)
         within = np.clip(self.calm, self.low, self.high)
         if (within != self.calm).any():
-            self.way, self._then = within - self.calm, self._put_within
+            self.way, self._then = within - self.calm, Descent._put_within
         elif (self._next_free != self.is_free).any():
             self._begin(self.calm, self.calm_left, self._next_free)
         else:

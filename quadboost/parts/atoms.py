@@ -98,7 +98,13 @@ def cuts_by_sample(sample: Atoms, n_cuts: int) -> tuple[np.ndarray, np.ndarray]:
         ranks = np.arange(1, n_cuts + 1) * (sample.mass.sum() / (n_cuts + 1))
         picked, times = np.unique(sample.least[np.searchsorted(sample.before[1:], ranks)], return_counts=True)
         alone = picked[times > 1]
-    return np.unique(np.concatenate([picked, np.nextafter(alone, -np.inf)])), alone
+    return np.unique(np.concatenate([picked, just_below(alone)])), alone
+
+
+def just_below(values: np.ndarray) -> np.ndarray:
+    """The next smaller number; of the least, minus infinity."""
+    with np.errstate(over="ignore"):
+        return np.nextafter(values, -np.inf)
 
 
 def cuts_within(ranges: Ranges, n_pieces: int) -> np.ndarray:

@@ -27,7 +27,7 @@ from ..voters.thresholds import (
     row_mass,
     voters_of,
 )  # fmt: skip
-from .atoms import Atoms, Ranges, cuts_by_sample, cuts_within
+from .atoms import Atoms, Ranges, cuts_by_sample, cuts_within, just_below
 from .source import Source
 
 ATOMS_OF_BIN = 16  # that a feature is first cut into
@@ -129,7 +129,7 @@ class _Count:
 
 def _rows_between(column: np.ndarray, ranges: Ranges) -> np.ndarray:
     """The rows whose value lies in a range."""
-    ends = np.stack([np.nextafter(ranges[0], -np.inf), ranges[1]], axis=1).ravel()
+    ends = np.stack([just_below(ranges[0]), ranges[1]], axis=1).ravel()
     rows = np.empty(len(column), dtype=np.int64)
     return rows[: take_between(column, *bin_index([ends]), rows)]
 

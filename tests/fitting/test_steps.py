@@ -68,7 +68,7 @@ def test_it_comes_to_the_least_within_the_bounds_and_says_how_near_it_is(seed, f
 
 
 def test_turns_that_undo_one_another_end():
-    problem, was_careful, n = Bounded(7), False, 0
+    problem, was_careful, n = Bounded(1), False, 0
     problem.ridge[:] = 1e-7
     way = problem.descent()
     while way.gap > ENOUGH and n < 5_000:
