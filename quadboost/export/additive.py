@@ -318,6 +318,13 @@ def check_text(texts: Iterable[Any], target: str, *, nul: bool = False) -> None:
             raise ValueError(f"{text!r} has a character that {target} cannot hold; rename it before training")
 
 
+def check_labels(labels: Iterable[Any], target: str, most: int = 2**63 - 1) -> None:
+    """Refuse whole numbers that the programs of a target cannot hold."""
+    for label in labels:
+        if isinstance(label, int) and not -most - 1 <= label <= most:
+            raise ValueError(f"the label {label} is an integer beyond the numbers of {target}; make it text")
+
+
 def _is_unicode(text: str) -> bool:
     return not any("\ud800" <= character <= "\udfff" for character in text)
 

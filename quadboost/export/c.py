@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..common.checks import text
-from .additive import Additive, Steps, Tree, additive, check_text
+from .additive import Additive, Steps, Tree, additive, check_labels, check_text
 
 HEAD = r"""/* A QuadBoost model, in C99. Compile with an ordinary compiler, not with -ffast-math; link with -lm.
  *
@@ -155,6 +155,20 @@ int NAME_label(const double *scores)
 }
 """
 
+SUM = r"""
+/* Exact but for the last bit or two, however many there are. */
+static double NAME_sum(const double *values)
+{
+    double total = 0.0, lost = 0.0;
+    for (int k = 0; k < NAME_OUTPUTS; k++) {
+        double next = total + values[k];
+        lost += total >= values[k] ? total - next + values[k] : values[k] - next + total;
+        total = next;
+    }
+    return total + lost;
+}
+"""
+
 PREDICT = {
     "identity": r"""
 void NAME_predict(const double *scores, double *predictions)
@@ -184,22 +198,26 @@ void NAME_predict(const double *scores, double *predictions)
     predictions[0] = 1.0 - predictions[1];
 }
 """,
-    "softmax": r"""
+    "softmax": SUM
+    + r"""
 void NAME_predict(const double *scores, double *predictions)
 {
-    double largest = NAME_rounded(scores[NAME_label(scores)]), total = 0.0;
+    double largest = NAME_rounded(scores[NAME_label(scores)]), total;
     for (int k = 0; k < NAME_OUTPUTS; k++)
-        total += predictions[k] = NAME_exp(NAME_rounded(scores[k]) - largest);
+        predictions[k] = NAME_exp(NAME_rounded(scores[k]) - largest);
+    total = NAME_sum(predictions);
     for (int k = 0; k < NAME_OUTPUTS; k++)
         predictions[k] /= total;
 }
 """,
-    "clipped": r"""
+    "clipped": SUM
+    + r"""
 void NAME_predict(const double *scores, double *predictions)
 {
-    double total = 0.0;
+    double total;
     for (int k = 0; k < NAME_OUTPUTS; k++)
-        total += predictions[k] = fmax(1.0 + scores[k], 0.0);
+        predictions[k] = fmax(1.0 + scores[k], 0.0);
+    total = NAME_sum(predictions);
     for (int k = 0; k < NAME_OUTPUTS; k++)
         predictions[k] = total > 0.0 ? predictions[k] / total : k == NAME_label(scores);
 }
@@ -336,7 +354,11 @@ def _classes(classes: list[Any]) -> str:
         return _array("const char *const NAME_classes", map(_text, classes))
     if isinstance(classes[0], float):
         return _array("const double NAME_classes", [label.hex() for label in classes])
-    return _array("const long long NAME_classes", [str(int(label)) for label in classes])
+    check_labels(classes, "C")
+    least = -(2**63)  # which C reads as minus a number that is too large
+    return _array(
+        "const long long NAME_classes", [f"{least + 1} - 1" if label == least else str(int(label)) for label in classes]
+    )
 
 
 def _self_test(model: Additive) -> str:

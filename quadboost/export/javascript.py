@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..common.checks import text
-from .additive import Additive, Steps, Term, additive
+from .additive import Additive, Steps, Term, additive, check_labels
 
 MOST = 2**53  # integers beyond it are not all numbers of JavaScript
 # Words of the language; what the program needs, node gives a file, or a page cannot change without harm.
@@ -37,6 +37,7 @@ var NAME = (function () {
   "use strict";
   const model = MODEL;
   const levels = model.levels.map((pairs) => pairs && new Map(pairs));
+  const kinds = model.levels.map((pairs) => pairs && new Set(pairs.map((pair) => typeof pair[0])));
   unpack(model.terms, doublesOf(model.numbers), model.intercept.length);
 
   // Doubles of eight bytes, the lowest first, in base64: a third of the size of decimals.
@@ -99,7 +100,13 @@ var NAME = (function () {
     if (typeof value === "boolean" || typeof value === "bigint") value = Number(value);
     if (levels[feature]) {
       const level = levels[feature].get(value);
-      return level !== undefined ? level : model.ordered.includes(feature) ? NaN : -1;
+      if (level !== undefined) return level;
+      if (model.ordered.includes(feature)) return NaN;
+      if (!kinds[feature].has(typeof value)) {
+        const known = Array.from(kinds[feature]).join(" or ");
+        throw new Error(JSON.stringify(name) + " is " + JSON.stringify(value) + ", not a " + known);
+      }
+      return -1;
     }
     if (typeof value !== "number") {
       throw new Error(JSON.stringify(name) + " is " + JSON.stringify(value) + ", not a number");
@@ -176,7 +183,13 @@ var NAME = (function () {
     const most = near.reduce((a, b) => Math.max(a, b));
     const softmax = model.link === "softmax";
     const shares = softmax ? near.map((one) => exp(one - most)) : scores.map((one) => Math.max(1 + one, 0));
-    const total = shares.reduce((a, b) => a + b);
+    let total = 0, lost = 0;  // what rounding takes from the sum
+    for (const share of shares) {
+      const next = total + share;
+      lost += total >= share ? total - next + share : share - next + total;
+      total = next;
+    }
+    total += lost;
     const label = labelOf(scores);
     return shares.map((share, k) => (total > 0 ? share / total : k === label ? 1 : 0));
   }
@@ -244,9 +257,7 @@ def to_javascript(model: Any, *, name: str = "quadboostModel") -> str:
 
 def _model(model: Additive) -> dict[str, Any]:
     examples, numbers = model.examples, np.concatenate([np.empty(0), *map(_numbers, model.terms)])
-    for label in model.classes:
-        if isinstance(label, int) and abs(label) > MOST:
-            raise ValueError(f"the label {label} is an integer beyond the numbers of JavaScript; make it text")
+    check_labels(model.classes, "JavaScript", MOST)
     bits = [[f"{word:016x}" for word in row] for row in examples.scores.view(np.uint64).tolist()]
     return {
         "features": model.names,

@@ -15,7 +15,7 @@ import numpy as np
 from .._version import __version__
 from ..common.checks import one_of
 from ..data.schema import MIXED, TEXT
-from .additive import Additive, Examples, additive, check_text
+from .additive import Additive, Examples, additive, check_labels, check_text
 from .graph import PREFIX, Graph, import_onnx, input_names
 from .preparation import ML_OPSET, Preparation, split
 
@@ -64,6 +64,7 @@ def to_onnx(
     before, last = split(model) if hasattr(model, "steps") else ([], model)
     form = additive(last)
     check_text(form.names, "ONNX")
+    check_labels(form.classes, "ONNX")
     check_text([*form.classes, *(v for levels in form.levels.values() for v in levels)], "ONNX", nul=True)
     if X is not None or before:
         _check_rows(X, dtype)
@@ -86,7 +87,25 @@ def to_onnx(
         built, opset_imports=opsets, ir_version=IR_VERSION, producer_name="quadboost", producer_version=__version__
     )
     helper.set_model_props(made, {TESTS: json.dumps(_tests(form, graph, examples))})
+    if before:
+        _check_steps(made, dtype)
     return made
+
+
+def _check_steps(made: ModelProto, dtype: str) -> None:
+    """Refuse steps that onnxruntime, if it is here, cannot run: it knows some of them for one type of numbers alone."""
+    try:
+        from onnxruntime import InferenceSession
+    except ImportError:
+        return
+    try:
+        InferenceSession(made.SerializeToString())
+    except Exception as error:  # of many kinds
+        first, other = str(error).strip().split("\n")[0], "float32" if dtype == "float64" else "float64"
+        raise ValueError(
+            f"onnxruntime cannot run the steps before the model with dtype={dtype!r}: {first:.200}; try {other!r} "
+            "(X too), or export the model alone"
+        ) from error
 
 
 def self_test(model: str | os.PathLike[str] | bytes | ModelProto) -> int:
@@ -118,20 +137,20 @@ def self_test(model: str | os.PathLike[str] | bytes | ModelProto) -> int:
     tests = json.loads(metadata[TESTS])
     found = session.run(["scores"], session_input(session, tests["rows"], tests["missing_text"]))[0]
     expected = np.array([[float.fromhex(score) for score in row] for row in tests["scores"]])
-    differs = np.abs(found.reshape(expected.shape).astype(np.float64) - expected) > tests["tolerance"]
-    return int(differs.any(axis=1).sum())
+    same = np.abs(found.reshape(expected.shape).astype(np.float64) - expected) <= tests["tolerance"]  # and no NaN
+    return int((~same).any(axis=1).sum())
 
 
 def session_input(session: Any, rows: Sequence[Sequence[Any]], missing_text: str = "") -> dict[str, np.ndarray]:
     """Rows of plain values, None where missing, as a session of onnxruntime takes them."""
-    types = {"string": object, "double": np.float64, "float": np.float32, "int64": np.int64, "bool": np.bool_}
+    types = {"string": object, "double": np.float64, "float": np.float32}  # others are called as in numpy
     inputs, feed, first = session.get_inputs(), dict[str, np.ndarray](), 0
     for one in inputs:
         kind = one.type.removeprefix("tensor(").removesuffix(")")
         width = one.shape[1] if len(inputs) > 1 else len(rows[0])
         missing = missing_text if kind == "string" else np.nan
         own = [[missing if v is None else v for v in row[first : first + width]] for row in rows]
-        feed[one.name] = np.array(own, dtype=types[kind])
+        feed[one.name] = np.array(own, dtype=types.get(kind, kind))
         first += width
     return feed
 

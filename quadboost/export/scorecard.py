@@ -289,9 +289,13 @@ class _Path(NamedTuple):
             what = _between(known.above, known.up_to)
         elif known.level is not None:
             what = f"is {_names(self.model, feature, known.level)}"
-        else:
+        elif known.other_than:
             what = "is not " + " or ".join(_names(self.model, feature, level) for level in known.other_than)
-        return f"{_shown(self.model.names[feature])} {what}{' or missing' if known.or_missing else ' and not missing'}"
+        else:  # of an order, those between two places
+            places = range(len(self.model.levels[feature]))
+            within = [_names(self.model, feature, own) for own in places if known.above < own <= known.up_to]
+            what = "is " + (" or ".join(within) or "no level")
+        return f"{_shown(self.model.names[feature])} {what} ({'or' if known.or_missing else 'not'} missing)"
 
 
 def _between(above: float, up_to: float) -> str:

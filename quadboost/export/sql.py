@@ -18,7 +18,7 @@ import numpy as np
 from ..common.checks import one_of, text, texts
 from ..data.schema import MIXED, TEXT
 from ..data.tables import listed
-from .additive import BOOLEAN, Additive, Steps, Term, Tree, additive, check_text
+from .additive import BOOLEAN, Additive, Steps, Term, Tree, additive, check_labels, check_text
 
 # Terms that are added in one select. DuckDB and SQLite refuse expressions deeper than 1,000; DuckDB takes long to plan
 # long sums of long terms, and longer still many selects of many columns.
@@ -69,6 +69,7 @@ class Dialect:
     not_a_number: str  # a literal; empty where there is none
     binary: str  # comparison of text by its bytes, whatever the column and the database say
     most_columns: float  # of one select
+    most_label: int = 2**63 - 1
 
     def same(self, name: str) -> str:
         """Equal for names that are one and the same to the database."""
@@ -94,7 +95,7 @@ DIALECTS = {
     for dialect in (
         Dialect(
             *("duckdb", "duckdb", _duckdb_double, "DOUBLE", "VARCHAR", "chr", "least", "greatest"),
-            *("", "'nan'::DOUBLE", ' COLLATE "C"', math.inf),
+            *("", "'nan'::DOUBLE", ' COLLATE "C"', math.inf, 2**64 - 1),
         ),
         Dialect(
             *("postgres", "psql", _postgres_double, "float8", "text", "chr", "least", "greatest"),
@@ -162,6 +163,7 @@ class _Writer:
         for feature in model.used:
             check_text(model.levels.get(feature, ()), "SQL")
         check_text(model.classes, "SQL")
+        check_labels(model.classes, dialect.program, dialect.most_label)
         self._check_names()
 
     def _check_names(self) -> None:
@@ -370,7 +372,7 @@ class _Writer:
             self._add({f"p{k}": self._exp(f"r{k} - largest") for k in outputs})
         else:
             self._add({f"p{k}": f"{d.greatest}({d.double(1.0)} + s{k}, {d.double(0.0)})" for k in outputs})
-        self._add({"best": self._largest("s"), "total": _sum([f"p{k}" for k in outputs])})
+        self._add({"best": self._largest("s"), "total": _joined([f"p{k}" for k in outputs], " + ")})
         cases = " ".join(f"WHEN s{k} THEN {k}" for k in outputs)
         self._add({"label": f"CASE best {cases} END"})
 
@@ -443,16 +445,16 @@ class _Writer:
             parts += [f"'{plain}'", f"{self.dialect.character}({ord(character)})"]
             plain = ""
         parts.append(f"'{plain}'")
-        return parts[0] if len(parts) == 1 else f"({' || '.join(parts)})"
+        return _joined(parts, " || ")
 
 
 def _listed(columns: Mapping[str, str]) -> str:
     return ", ".join(name if name == text else f"{text} AS {name}" for name, text in columns.items())
 
 
-def _sum(terms: Iterable[str]) -> str:
-    """In groups, lest it become too deep."""
+def _joined(terms: Iterable[str], operator: str) -> str:
+    """In pairs of pairs: a long chain would be too deep, and a sum less exact."""
     terms = list(terms)
     while len(terms) > 1:
-        terms = [f"({' + '.join(terms[i : i + 50])})" for i in range(0, len(terms), 50)]
+        terms = [f"({operator.join(terms[i : i + 2])})" for i in range(0, len(terms), 2)]
     return terms[0]

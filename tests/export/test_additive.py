@@ -5,7 +5,7 @@ import pytest
 from export_models import KINDS, by_hand, fitted, hard_rows, mixed, ordered, same_bits, table
 
 from quadboost import Ensemble, QuadBoostClassifier
-from quadboost.export.additive import N_EXAMPLES, UNSEEN, Steps, Tree, additive, without_idle_nodes
+from quadboost.export.additive import N_EXAMPLES, UNSEEN, Steps, Tree, additive, check_labels, without_idle_nodes
 
 
 def value_of(term, numbers):
@@ -138,3 +138,9 @@ def test_ordered_categories_are_text_to_exports_and_other_values_missing():
     rows = frame.where(frame.notna(), None).values.tolist()
     same_bits(form.scored(rows).scores[:, 0], model.decision_function(frame))
     same_bits(form.scored([["no place", 0.5]]).scores, form.scored([[None, 0.5]]).scores)
+
+
+def test_labels_beyond_the_numbers_of_a_target_are_refused():
+    check_labels([-(2**63), 2**63 - 1, 0.5, "a"], "C")
+    with pytest.raises(ValueError, match="the label 9223372036854775808 is an integer beyond the numbers of C"):
+        check_labels([2**63], "C")

@@ -17,7 +17,7 @@ from export_models import (
     without_voters,
 )
 
-from quadboost import Ensemble
+from quadboost import Ensemble, QuadBoostRegressor
 from quadboost.export.additive import UNSEEN
 from quadboost.export.onnx import self_test, session_input, to_onnx
 
@@ -199,3 +199,11 @@ def test_without_onnx_the_remedy_is_told(run_python):
         "try:\n    to_onnx(model)\nexcept ImportError as error:\n    print(error)"
     )
     assert "pip install 'quadboost[onnx]'" in run_python(code)
+
+
+def test_scores_that_are_no_numbers_differ():
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    made = to_onnx(QuadBoostRegressor().fit(X, X[:, 0]))
+    onnx, first = pytest.importorskip("onnx"), made.graph.initializer[0]
+    first.CopyFrom(onnx.numpy_helper.from_array(np.array([[np.nan]]), first.name))
+    assert self_test(made) > 0

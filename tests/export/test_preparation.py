@@ -8,6 +8,7 @@ import pytest
 from export_models import table, targets
 from sklearn.compose import make_column_transformer
 from sklearn.decomposition import PCA
+from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
@@ -171,3 +172,15 @@ def test_without_skl2onnx_the_remedy_is_told(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "skl2onnx", None)
     with pytest.raises(ImportError, match=r"pip install 'quadboost\[onnx\]'"):
         to_onnx(pipeline, X[:1])
+
+
+def test_steps_that_onnxruntime_cannot_run_are_refused_and_columns_of_any_whole_numbers_taken():
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    pipeline = make_pipeline(SimpleImputer(), QuadBoostRegressor()).fit(X, X[:, 0])
+    with pytest.raises(ValueError, match=r"cannot run the steps before the model with dtype=.float64.: .*Imputer"):
+        to_onnx(pipeline, X[:1])
+    assert self_test(to_onnx(pipeline, X[:1].astype(np.float32), dtype="float32")) == 0
+    frame = pd.DataFrame({"real": X[:, 0], "whole": np.arange(200, dtype=np.int32) % 5})
+    steps = make_column_transformer((StandardScaler(), ["real", "whole"]))
+    whole = make_pipeline(steps, QuadBoostRegressor()).fit(frame, frame["real"] + frame["whole"])
+    assert self_test(to_onnx(whole, frame[:1])) == 0

@@ -105,7 +105,7 @@ def test_trees_have_a_row_for_each_leaf():
     expected = 600 + factor * (examples.scores[:, 0] - math.log(50))
     np.testing.assert_allclose([row[-3] for row in card.examples[1:]], expected, rtol=0, atol=1e-9)
     first = next(row.condition for row in card.rows if row.term == trees[1].name)
-    assert re.search(" or missing| and not missing", first)
+    assert re.search(r"\((or|not) missing\)", first)
 
 
 def test_csv_has_three_tables_and_no_formulas():
@@ -222,3 +222,15 @@ def test_of_an_order_every_level_has_a_row():
     )
     rows = [row for row in to_scorecard(model).rows if row.term == "size"]
     assert [row.condition for row in rows] == ['is "s"', 'is "m"', 'is "l"', "missing"]
+
+
+def test_rules_of_an_order_name_their_levels():
+    rng, sizes = np.random.default_rng(0), ["s", "m", "l", "xl"]
+    frame = pd.DataFrame(
+        {"size": pd.Categorical(rng.choice(sizes, 500), categories=sizes, ordered=True), "z": rng.normal(size=500)}
+    )
+    label = (frame["size"].cat.codes > 1) & (frame["z"] > 0)
+    model = QuadBoostClassifier(n_trees=5, monotonic_cst={"size": 1}).fit(frame, label)
+    rows = [row for row in to_scorecard(model).rows if row.term.startswith("tree") and "size" in row.condition]
+    assert any('size is "l" or "xl" (' in row.condition for row in rows)
+    assert all(re.search(r'size is "(s|m|l|xl)"[^(]*[(](or|not) missing[)]', row.condition) for row in rows)

@@ -22,7 +22,7 @@ from export_models import (
     without_voters,
 )
 
-from quadboost import Ensemble
+from quadboost import Ensemble, QuadBoostRegressor
 from quadboost.export.sql import DIALECTS, self_test, to_sql
 
 
@@ -295,3 +295,21 @@ def test_as_many_columns_as_the_database_can_have(dialect, request):
 def test_wrong_arguments_are_refused(given, message):
     with pytest.raises(ValueError, match=message):
         to_sql(fitted("logit-2"), **{"table": "t", **given})
+
+
+def test_long_levels_of_characters_that_are_spelt_out(database):
+    frame = pd.DataFrame({"k": ["\n" * 700, "b"] * 50})
+    model = QuadBoostRegressor().fit(frame, [0.0, 1.0] * 50).ensemble_
+    check_found(model, frame, ask(database, model, frame))
+
+
+def test_probabilities_of_many_classes(database):
+    """All but the first are so small that a sum one after the other would lose them."""
+    n_classes = 26
+    constant = np.append(0.0, np.full(n_classes - 1, -36.6))
+    model = Ensemble(
+        [0], [0.0], np.zeros((1, n_classes)), constant, n_features=1, classes=list(range(n_classes)), link="softmax",
+        feature_names=["x"],
+    )  # fmt: skip
+    frame = pd.DataFrame({"x": [1.0]})
+    check_found(model, frame, ask(database, model, frame))
