@@ -18,8 +18,8 @@ TAKEN = """
     arguments await break case catch class const continue debugger default delete do else enum eval export extends false
     finally for function if implements import in instanceof interface let new null package private protected public
     return static super switch this throw true try typeof var void while with yield
-    Array ArrayBuffer BigInt DataView Error Function Infinity JSON Map Math NaN Number Object Set String Symbol undefined
-    exports module require __dirname __filename globalThis
+    Array ArrayBuffer BigInt DataView Error Function Infinity JSON Map Math NaN Number Object Set String Symbol
+    undefined exports module require __dirname __filename globalThis
     closed document event frames history length location name navigator opener origin parent self status top window
     __proto__ constructor hasOwnProperty toString valueOf
 """
