@@ -90,16 +90,9 @@ def at_most(keys: np.ndarray, copies: np.ndarray, most: float) -> np.ndarray:
         return copies
     order = np.argsort(keys, kind="stable")
     kept = np.empty_like(copies)
-    kept[order] = at_most_in_order(copies[order], most)
+    until = np.cumsum(copies[order])
+    kept[order] = np.diff(np.floor(until * (most / int(until[-1]))).astype(np.int64), prepend=0)
     return kept
-
-
-def at_most_in_order(copies: np.ndarray, most: float) -> np.ndarray:
-    """The same, of rows, or of all that have one of some ranges of keys, in the order of their keys."""
-    until = np.cumsum(copies)
-    if len(until) == 0 or until[-1] <= most:
-        return copies
-    return np.diff(np.floor(until * (most / int(until[-1]))).astype(np.int64), prepend=0)
 
 
 def copies_before(keys: np.ndarray, copies: np.ndarray) -> np.ndarray:
