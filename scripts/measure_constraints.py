@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.model_selection import train_test_split
 
 from quadboost import QuadBoostRegressor
@@ -27,6 +28,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "linf": {"penalty": "linf"},
     "l2, 100 trees": {"penalty": "l2", "n_trees": 100},
     "l1, 100 trees": {"penalty": "l1", "n_trees": 100},
+    "forward, 100 trees": {"mode": "forward", "n_trees": 100},
     "no penalty, 20,000 rounds": {"penalty": None, "max_rounds": 20_000, "tol": 0.0},
     "l2 forward, 20,000 rounds": {"penalty": "l2", "mode": "forward", "max_rounds": 20_000, "tol": 0.0},
 }
@@ -54,13 +56,19 @@ def _models(signs: dict[str, int], names: list[str]) -> Iterator[tuple[str, Any,
     for name, arguments in SETTINGS.items():
         own = {**arguments, "n_jobs": 1, "standardize": True}
         yield f"QuadBoost, {name}", QuadBoostRegressor(**own), QuadBoostRegressor(**own, monotonic_cst=signs)
+    in_order = [signs.get(name, 0) for name in names]
+    free, constrained = (HistGradientBoostingRegressor(random_state=0, monotonic_cst=own) for own in (None, in_order))
+    yield "scikit-learn's HistGradientBoosting", free, constrained
     try:
         from lightgbm import LGBMRegressor
     except ImportError:
         return
-    own = {"max_depth": 1, "num_leaves": 2, "n_estimators": 1_000, "n_jobs": 1, "verbose": -1}
-    in_order = [signs.get(name, 0) for name in names]
-    yield "LightGBM, 1,000 stumps", LGBMRegressor(**own), LGBMRegressor(**own, monotone_constraints=in_order)
+    own = {"n_jobs": 1, "verbose": -1}
+    stumps = {"max_depth": 1, "num_leaves": 2, "n_estimators": 1_000, **own}
+    yield "LightGBM, 1,000 stumps", LGBMRegressor(**stumps), LGBMRegressor(**stumps, monotone_constraints=in_order)
+    for method in ("basic", "advanced"):
+        constrained = LGBMRegressor(**own, monotone_constraints=in_order, monotone_constraints_method=method)
+        yield f"LightGBM, 100 trees, {method}", LGBMRegressor(**own), constrained
 
 
 def _fit(model: Any, split: Any) -> tuple[float, float]:

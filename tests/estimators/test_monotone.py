@@ -316,7 +316,8 @@ RULES = {"n_trees": 10, "max_leaves": 10}
 @pytest.mark.parametrize(
     "parameters",
     [{"penalty": "l1"}, {"penalty": "l2"}, {"penalty": "linf", "max_rounds": 500}, {"loss": "huber", "tol": 1e-2},
-     {"penalty": "l1", "loss": "huber", "tol": 1e-2}, {"validation_fraction": 0.3, "random_state": 0}],
+     {"penalty": "l1", "loss": "huber", "tol": 1e-2}, {"validation_fraction": 0.3, "random_state": 0},
+     {"mode": "forward"}, {"mode": "forward", "loss": "huber", "validation_fraction": 0.3, "random_state": 0}],
     ids=str,
 )  # fmt: skip
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -350,12 +351,6 @@ def test_trees_are_grown_to_the_signs():
             sides = {SIGNS.get(int(trees.feature[own]), 0) * (1 if right else -1) for own, right in path}
             mixed += not trees.is_leaf[node] and sides >= {1, -1}
         assert (mixed == 0) == bool(signs)
-
-
-def test_trees_as_grown_cannot_be_constrained():
-    X, y = table()
-    with pytest.raises(ValueError, match="mode='forward' takes trees as they were grown, and monotonic_cst is on"):
-        QuadBoostRegressor(**RULES, mode="forward", monotonic_cst=SIGNS).fit(X, y)
 
 
 @pytest.mark.thinned(2)
