@@ -171,6 +171,16 @@ def far_out(kind):
     return model, pd.DataFrame({"x": np.arange(len(weight) + 1) - 0.5})
 
 
+def many_classes(n):
+    """A model of which all classes but the first are so unlikely that a plain sum would lose them."""
+    constant = np.append(0.0, np.full(n - 1, -36.75))
+    model = Ensemble(
+        [0], [0.0], np.zeros((1, n)), constant, n_features=1, classes=list(range(n)), link="softmax",
+        feature_names=["x"],
+    )  # fmt: skip
+    return model, pd.DataFrame({"x": [1.0]})
+
+
 def without_voters():
     nothing = np.empty(0)
     model = Ensemble(nothing, nothing, nothing, 0.25, n_features=2, classes=["a", "b"])

@@ -197,6 +197,10 @@ class Additive:
         """Of the predictions of a regression."""
         return self._by_output("prediction", range(self.n_outputs))
 
+    @property
+    def intercept_names(self) -> list[str]:
+        return self._by_output("intercept", self.classes or range(self.n_outputs))
+
     def _by_output(self, name: str, suffixes: Iterable[Any]) -> list[str]:
         return (
             [name] if self.ensemble.weight.ndim == 1 else [f"{name}_{suffix}" for suffix in suffixes][: self.n_outputs]
@@ -311,11 +315,13 @@ def _plain(value: Any, name: str) -> str | float:
     return float(value)
 
 
-def check_text(texts: Iterable[Any], target: str, *, nul: bool = False) -> None:
+def check_text(
+    texts: Iterable[Any], target: str, *, nul: bool = False, remedy: str = "rename it before training"
+) -> None:
     """Refuse text that the programs of a target cannot hold; some can hold a NUL."""
     for text in texts:
         if isinstance(text, str) and (("\0" in text and not nul) or not _is_unicode(text)):
-            raise ValueError(f"{text!r} has a character that {target} cannot hold; rename it before training")
+            raise ValueError(f"{text!r} has a character that {target} cannot hold; {remedy}")
 
 
 def check_labels(labels: Iterable[Any], target: str, most: int = 2**63 - 1) -> None:

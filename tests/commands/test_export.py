@@ -78,4 +78,5 @@ def test_wrong_arguments_are_refused(arguments, message, model, run, tmp_path):
 
 
 def test_a_file_with_another_digest_is_refused(model, run):
-    assert "SHA-256" in run("export", "model.h5", "--to", "js", "--sha256", "0" * 64, "-o", "m.js").refused()
+    for digest, message in (("0" * 64, "its SHA-256 is"), ("abc", "the SHA-256 that it should have is 'abc', not 64")):
+        assert message in run("export", "model.h5", "--to", "js", "--sha256", digest, "-o", "m.js").refused()

@@ -85,7 +85,8 @@ def check_found(model, frame, folder):
     check(model, frame, scores, predictions, found)
     n_terms = len(additive(model).terms)
     terms = c.call("m_contributions", frame, n_terms * model.n_outputs).reshape(len(frame), n_terms, model.n_outputs)
-    total = np.tile(np.atleast_1d(model.intercept), (len(frame), 1))
+    intercept = (ctypes.c_double * model.n_outputs).in_dll(c.library, "m_intercept")
+    total = np.tile(list(intercept), (len(frame), 1))
     for term in range(n_terms):
         total += terms[:, term]
     same_bits(total, scores)

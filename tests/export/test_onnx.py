@@ -11,6 +11,7 @@ from export_models import (
     far_out,
     fitted,
     hard_rows,
+    many_classes,
     mixed,
     ordered,
     same_bits,
@@ -50,7 +51,8 @@ def check_found(model, frame, capfd):
     predictions = found["prediction"] if model.classes is None else found["label"].tolist()
     check(model, frame, found["scores"], predictions, found.get("probabilities"))
     terms = found["contributions"].reshape(len(frame), -1, model.n_outputs)
-    total = np.tile(np.atleast_1d(model.intercept), (len(frame), 1))
+    same_bits(found["intercept"], np.atleast_1d(model.intercept))
+    total = np.tile(found["intercept"], (len(frame), 1))
     for term in range(terms.shape[1]):
         total += terms[:, term]
     same_bits(total, expected.reshape(total.shape))
@@ -67,7 +69,7 @@ def test_predictions_of_scores_far_out(kind, capfd):
     check_found(*far_out(kind), capfd)
 
 
-@pytest.mark.parametrize("made", [by_hand, without_voters, ordered])
+@pytest.mark.parametrize("made", [by_hand, without_voters, ordered, lambda: many_classes(100), lambda: many_classes(9)])
 def test_odd_models(made, capfd):
     check_found(*made(), capfd)
 
@@ -128,7 +130,7 @@ def test_self_test_runs_from_a_file(tmp_path):
 NAMES = ["scores", "label", "probabilities", "quadboost/0", "", "label_input", "prediction", "quadboost//1"]
 
 
-@pytest.mark.parametrize("names", [NAMES, ["contributions", "quadboost/constant 0", "X", "prediction"]])
+@pytest.mark.parametrize("names", [NAMES, ["contributions", "quadboost/constant 0", "intercept", "prediction"]])
 def test_features_may_have_the_names_of_outputs_and_of_nodes(names, capfd):
     n, levels = len(names), [["a"], ["b"]]
     categories = dict.fromkeys(range(0, n, 2), levels)
