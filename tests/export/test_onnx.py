@@ -17,6 +17,7 @@ from export_models import (
     same_bits,
     without_voters,
 )
+from monotone_models import check_monotone, random_model
 
 from quadboost import Ensemble, QuadBoostRegressor
 from quadboost.export.additive import UNSEEN
@@ -209,3 +210,9 @@ def test_scores_that_are_no_numbers_differ():
     onnx, first = pytest.importorskip("onnx"), made.graph.initializer[0]
     first.CopyFrom(onnx.numpy_helper.from_array(np.array([[np.nan]]), first.name))
     assert self_test(made) > 0
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_monotone_scores_stay_so(seed):
+    model, signs, frame = random_model(seed)
+    check_monotone(model, signs, frame, lambda rows: run(model, rows)["scores"])
