@@ -23,13 +23,12 @@ def within_signs(
         The score may only rise with a feature (+1), only fall (-1), or both (0).
     """
     leaves, found = np.flatnonzero(tree.is_leaf), step.copy()
-    below = _orders(tree, is_level, leaves)
-    for output, sign in enumerate(signs.T):
-        rises = np.zeros((len(leaves), len(leaves)), dtype=bool)  # [i, j]: leaf i must not be above leaf j
-        for feature, own in below.items():
-            rises |= own if sign[feature] > 0 else own.T if sign[feature] < 0 else False
-        if rises.any():
-            found[leaves, output] = _in_order(rises, step[leaves, output], mass[leaves, output])
+    features, below = _orders(tree, is_level, leaves)
+    for output, sign in enumerate(signs[features].T):
+        own = step[leaves, output]
+        rises = below[sign > 0].any(axis=0) | below[sign < 0].any(axis=0).T  # [i, j]: leaf i must not be above leaf j
+        if (rises & (own[:, None] > own)).any():
+            found[leaves, output] = _in_order(rises, own, mass[leaves, output])
     return found
 
 
@@ -40,9 +39,10 @@ def _in_order(rises: np.ndarray, step: np.ndarray, mass: np.ndarray) -> np.ndarr
     What was in order before stays so: pools that are taken in only fall, and they are those at the top.
     """
     for _ in range(int(np.ceil(np.log2(len(step))))):
-        rises = rises | _share(rises, rises)  # also by way of others
+        rises = rises | ((rises.astype(np.float32) @ rises.astype(np.float32)) > 0)  # also by way of others
     found, mass, pool = step.copy(), np.maximum(mass, LEAST_MASS), np.arange(len(step))
-    for leaf in np.argsort(rises.sum(axis=0), kind="stable").tolist():
+    n_under = rises.sum(axis=0)
+    for leaf in np.argsort(n_under, kind="stable")[np.count_nonzero(n_under == 0) :].tolist():
         above = rises[:, leaf] & (found > found[leaf])
         while np.any(above):
             own = (pool == leaf) | (pool == pool[np.where(above, found, -np.inf).argmax()])
@@ -51,46 +51,40 @@ def _in_order(rises: np.ndarray, step: np.ndarray, mass: np.ndarray) -> np.ndarr
     return np.maximum(found, np.where(rises, found[:, None], -np.inf).max(axis=0))  # the last bit, too
 
 
-def _orders(tree: Trees, is_level: np.ndarray, leaves: np.ndarray) -> dict[int, np.ndarray]:
-    """For each feature: from which leaf, to which, a row may go as it rises and nothing else changes.
+def _orders(tree: Trees, is_level: np.ndarray, leaves: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The features of a tree, and for each: from which leaf, to which, a row may go as it rises and no other changes.
 
     Leaves that have cells of every other feature in common lie behind one another in this one.
     """
-    feature, reach = _reach(tree, is_level)
-    reach = reach[leaves]
-    own = {number: reach[:, feature == number] for number in np.unique(feature).tolist()}
-    apart = {number: ~_share(cells, cells.T) for number, cells in own.items()}
-    only = sum(pairs.astype(int) for pairs in apart.values()) == 1
-    below = {}
-    for number, cells in own.items():
-        if not is_level[number]:
-            values = cells[:, :-1]  # without missing values, which have no place in the order
-            first = np.where(values.any(axis=1), values.argmax(axis=1), values.shape[1])
-            below[number] = apart[number] & only & (first[:, None] < first) & (first < values.shape[1])
-    return below
+    features, reach = _reach(tree, is_level)
+    own = reach[:, leaves].astype(np.float32)  # products of numbers are quicker than those of truths
+    apart = (own @ own.transpose(0, 2, 1)) == 0
+    values, n = reach[:, leaves, 1:], reach.shape[2]  # without missing values, which have no place in the order
+    first = np.where(values.any(axis=2), values.argmax(axis=2), n)
+    is_below = (first[:, :, None] < first[:, None]) & (first[:, None] < n) & (is_level[features, None, None] == 0)
+    return features, is_below & apart & (apart.sum(axis=0) == 1)
 
 
 def _reach(tree: Trees, is_level: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Cells of features, and which of them the rows of each node may be in: (n_nodes, n_cells).
+    """The features of a tree, and which of their cells the rows of each node may be in: (n, n_nodes, n_cells).
 
-    All that matters of a feature is on which side of each threshold it is. So its cells are: the values up to each
-    threshold, those above all, and missing values; of categories each level, all others, and missing values.
+    All that matters of a feature is on which side of each threshold it is. So its cells are: missing values, the values
+    up to each threshold, and those above all; or, of categories, missing values, each level, and all others.
     """
     inner = np.flatnonzero(~tree.is_leaf)
-    asked, threshold = tree.feature[inner], tree.threshold[inner]
-    cuts = {number: np.unique(threshold[asked == number]) for number in np.unique(asked).tolist()}
-    feature = np.concatenate([np.full(len(own) + 2, number) for number, own in cuts.items()])
-    value = np.concatenate([[*own, -1.0 if is_level[number] else np.inf, np.nan] for number, own in cuts.items()])
-    goes = np.where(is_level[feature] == 1, value == threshold[:, None], value > threshold[:, None])
-    goes = np.where(np.isnan(value), tree.missing_right[inner, None] == 1, goes)
-    others, reach = feature != asked[:, None], np.ones((tree.n_nodes, len(value)), dtype=bool)
-    to_left, to_right = others | ~goes, others | goes
-    for number, (node, right, end) in enumerate(zip(inner, tree.right[inner], tree.end[inner], strict=True)):
-        reach[node + 1 : right] &= to_left[number]
-        reach[right:end] &= to_right[number]
-    return feature, reach
-
-
-def _share(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The product of two boolean matrices; that of numbers is quicker."""
-    return (x.astype(np.float32) @ y.astype(np.float32)) > 0
+    features, asked, n_asked = np.unique(tree.feature[inner], return_inverse=True, return_counts=True)
+    threshold, reach = tree.threshold[inner], np.zeros((len(features), tree.n_nodes, n_asked.max() + 2), dtype=bool)
+    for number in range(len(features)):
+        reach[number, :, : n_asked[number] + 2] = True
+    in_order = np.lexsort((threshold, asked))
+    cells = np.full((len(features), reach.shape[2]), np.inf)
+    place = 1 + np.arange(len(inner)) - np.repeat(np.cumsum(n_asked) - n_asked, n_asked)
+    cells[asked[in_order], place] = threshold[in_order]
+    goes = cells[asked] > threshold[:, None]
+    goes = np.where(is_level[features][asked, None] == 1, cells[asked] == threshold[:, None], goes)
+    goes[:, 0] = tree.missing_right[inner] == 1
+    ways = zip(inner.tolist(), asked.tolist(), tree.right[inner].tolist(), tree.end[inner].tolist(), strict=True)
+    for (node, number, right, end), own in zip(ways, goes, strict=True):
+        reach[number, node + 1 : right] &= ~own
+        reach[number, right:end] &= own
+    return features, reach
