@@ -71,6 +71,12 @@
     return text.length > 40 ? text.slice(0, 39) + "…" : text;
   }
 
+  // Three decimals, or as many digits as a number far from 1 needs.
+  const short = (value) => {
+    const size = Math.abs(value);
+    return value !== 0 && (size < 0.01 || size >= 1e6) ? String(Number(value.toPrecision(4))) : value.toFixed(3);
+  };
+
   const labelOf = (scores) => (scores.length === 1 ? (scores[0] > 0 ? 1 : 0) : scores.indexOf(Math.max(...scores)));
 
   function outcomeOf(row, scores) {
@@ -128,20 +134,21 @@
     rule(page.base[k], "grid");
     if (model.classes && scores.length === 1) rule(0, "special");
     label(page.start, 0);
-    picture.append(make("text", { class: "strong", x: x(page.base[k]) + 5, y: 15 }, page.base[k].toFixed(3)));
+    picture.append(make("text", { class: "strong", x: x(page.base[k]) + 5, y: 15 }, short(page.base[k])));
     steps.forEach((own, i) => {
       const y = line * (i + 1), a = x(own.from), b = x(own.from + own.value);
       label(own.name, y);
       picture.append(make("rect", { class: own.value > 0 ? "up" : "down", x: Math.min(a, b), y: y + 3,
         width: Math.max(Math.abs(b - a), 0.5), height: line - 6 }));
       picture.append(make("text", { class: own.value > 0 ? "strong" : "end strong", x: own.value > 0 ? b + 5 : b - 5, y: y + 15 },
-        (own.value > 0 ? "+" : "") + own.value.toFixed(3)));
+        (own.value > 0 ? "+" : "") + short(own.value)));
     });
     const y = line * (steps.length + 1);
     label("this row", y);
     picture.append(make("path", { class: "curve", d: "M" + x(sum) + " " + y + "v" + line }));
-    picture.append(make("text", { class: "strong", x: x(sum) + 6, y: y + 15 }, scores[k].toFixed(3)));
+    picture.append(make("text", { class: "strong", x: x(sum) + 6, y: y + 15 }, short(scores[k])));
     at("waterfall").replaceChildren(picture);
+    at("unit").textContent = "From the " + page.start + " to this row: " + page.units[k] + ".";
   }
 
   // Values to try of a feature: one in each bin between the cuts of the terms that look at it.
@@ -199,7 +206,7 @@
     const row = rowOfForm();
     if (!row) return;
     const scores = model.score(row), outcome = at("outcome");
-    outcome.textContent = outcomeOf(row, scores) + " · score " + scores.map((one) => one.toFixed(4)).join(", ");
+    outcome.textContent = outcomeOf(row, scores) + " · score " + scores.map(short).join(", ");
     outcome.dataset.scores = JSON.stringify(scores);
     drawWaterfall(row, scores);
     tellChanges(row, scores);
