@@ -125,11 +125,13 @@
     const room = 0.13 * (high - low) || 1;
     low -= room;
     high += room;
-    const width = 860, left = 270, right = 790, line = 22, height = line * (steps.length + 2) + 8;
-    const x = (value) => left + ((right - left) * (value - low)) / (high - low);
+    const width = Math.min(Math.max(at("waterfall").clientWidth, 320), 860), left = Math.min(0.42 * width, 270);
+    const right = width - 70, most = Math.floor((left - 10) / 6.8), line = 22, height = line * (steps.length + 2) + 8;
+    const x = (value) => left + 24 + ((right - left - 24) * (value - low)) / (high - low);
     const picture = make("svg", { viewBox: "0 0 " + width + " " + height, width: width, height: height, role: "img",
       "aria-label": "how the score comes about" });
-    const label = (text, y) => picture.append(make("text", { class: "end strong", x: left - 10, y: y + 15 }, text));
+    const label = (text, y) => picture.append(make("text", { class: "end strong", x: left - 10, y: y + 15 },
+      text.length > most ? text.slice(0, most - 1) + "…" : text));
     const rule = (value, kind) => picture.append(make("path", { class: kind, d: "M" + x(value) + " 2V" + (height - 4) }));
     rule(page.base[k], "grid");
     if (model.classes && scores.length === 1) rule(0, "special");
@@ -228,6 +230,7 @@
     button.addEventListener("click", () => fill(page.rows[Number(button.dataset.row)]));
   });
   at("form").addEventListener("input", update);
+  window.addEventListener("resize", update);
   at("form").addEventListener("submit", (event) => event.preventDefault());
   if (page.rows.length) fill(page.rows[0]);
   else update();

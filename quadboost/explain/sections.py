@@ -304,7 +304,7 @@ def form_section(ensemble: Ensemble, matrix: np.ndarray, form: dict[str, Any]) -
         f'<form id="form" class="script" autocomplete=off><div class=buttons>{buttons}</div>'
         f"<div class=fields>{''.join(fields)}</div></form>"
         '<div class="script" aria-live="polite"><p class=outcome id=outcome></p><p id=problem role=alert></p></div>'
-        '<div id="waterfall" class="script wide"></div><p id=unit class="script faint"></p>'
+        '<div id="waterfall" class="script"></div><p id=unit class="script faint"></p>'
         '<div class="script"><h3>What would have to change</h3><p class=faint>One feature at a time, all others as '
         "they are. The model's answer, not advice: a change need not be possible, nor cause anything.</p>"
         "<table class=figures><tbody id=changes></tbody></table></div>"

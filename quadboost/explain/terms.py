@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
@@ -139,10 +140,11 @@ class Terms:
         return found
 
 
-def _package(name: str) -> Any:
-    """A package that few need; without it, what to do."""
+@contextmanager
+def _needed(name: str) -> Iterator[None]:
+    """Say what to do where a package that few need is not there."""
     try:
-        return import_module(name)
+        yield
     except ImportError as error:
         raise ImportError(f"this needs {name}, which is not installed; pip install {name}") from error
 
@@ -283,7 +285,8 @@ class Explanation:
 
     def to_frame(self) -> Any:
         """A pandas frame: base, a column per term, and the score; of several outputs, under the label of each."""
-        pandas = _package("pandas")
+        with _needed("pandas"):
+            pandas = import_module("pandas")
         base = np.broadcast_to(self.base, (len(self), *np.shape(self.base)))
         whole = np.concatenate([base[:, None], self.values, self.total[:, None]], axis=1)
         names = ["base", *self.terms, self.scale]
@@ -295,7 +298,8 @@ class Explanation:
 
     def to_shap(self) -> Any:
         """A `shap.Explanation` of the Shapley values by feature, for the plots of shap."""
-        shap = _package("shap")
+        with _needed("shap"):
+            shap = import_module("shap")
         model, data = self.ensemble, self.matrix.astype(object)
         for feature in model.categories:
             data[:, feature] = [value_text(model, feature, value) for value in self.matrix[:, feature].tolist()]
