@@ -19,6 +19,7 @@ from export_models import (
     same_bits,
     without_voters,
 )
+from monotone_models import check_monotone, random_model
 
 from quadboost.export.additive import additive
 from quadboost.export.c import to_c
@@ -164,3 +165,11 @@ def test_text_of_the_model_is_not_taken_for_its_name(tmp_path):
     library = ctypes.CDLL(compiled(to_c(model.replace(feature_names=names)), tmp_path, "-shared", "-fPIC"))
     found = (ctypes.c_char_p * len(names)).in_dll(library, "quadboost_model_feature_names")
     assert [name.decode() for name in found] == names
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(12))
+def test_monotone_scores_stay_so(seed, tmp_path):
+    model, signs, frame = random_model(seed)
+    c = Compiled(model, tmp_path)
+    check_monotone(model, signs, frame, lambda rows: c.call("m_score", rows, model.n_outputs))

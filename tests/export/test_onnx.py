@@ -18,6 +18,7 @@ from export_models import (
     tiny,
     without_voters,
 )
+from monotone_models import check_monotone, random_model
 
 from quadboost import Ensemble
 from quadboost.export.additive import UNSEEN
@@ -206,3 +207,9 @@ def test_without_onnx_the_remedy_is_told(run_python):
         "try:\n    to_onnx(model)\nexcept ImportError as error:\n    print(error)"
     )
     assert "pip install 'quadboost[onnx]'" in run_python(code)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_monotone_scores_stay_so(seed):
+    model, signs, frame = random_model(seed)
+    check_monotone(model, signs, frame, lambda rows: run(model, rows)["scores"])

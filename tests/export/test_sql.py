@@ -22,6 +22,7 @@ from export_models import (
     same_bits,
     without_voters,
 )
+from monotone_models import check_monotone, random_model
 
 from quadboost import Ensemble, QuadBoostRegressor
 from quadboost.export.sql import DIALECTS, self_test, to_sql
@@ -316,3 +317,15 @@ def test_long_levels_of_characters_that_are_spelt_out(database):
 def test_probabilities_of_many_classes(database):
     model, frame = many_classes(26)
     check_found(model, frame, ask(database, model, frame))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(12))
+def test_monotone_scores_stay_so(seed):
+    model, signs, frame = random_model(seed)
+
+    def score(rows):
+        with closing(Sqlite()) as database:
+            return columns(ask(database, model, rows), "score")
+
+    check_monotone(model, signs, frame, score)
