@@ -295,13 +295,15 @@ def additive(model: Any) -> Additive:
     }
     for feature, order in ensemble.schema.orders.items():  # text, which the score follows by its place
         levels[feature] = {level: place for place, level in enumerate(order)}
+    with np.errstate(over="ignore", invalid="ignore"):  # told below
+        terms = [*_steps(ensemble, names), *_trees(ensemble)]
     form = Additive(
         ensemble=ensemble,
         names=names,
         holds=tuple(_holds(ensemble, feature) for feature in range(ensemble.n_features)),
         levels=levels,
         intercept=np.atleast_1d(np.asarray(ensemble.intercept, dtype=np.float64)),
-        terms=[*_steps(ensemble, names), *_trees(ensemble)],
+        terms=terms,
     )
     if not np.isfinite(form.size):
         raise ValueError("the weights of this model add up to scores beyond all doubles; train on smaller targets")
