@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ..common.checks import file_name
 from ..export.javascript import to_javascript
 from ..export.scorecard import harmless, to_scorecard
 from ..export.sql import to_sql
@@ -65,7 +66,7 @@ def report(
         The path.
     """
     page = report_html(model, X, y, title=title).encode("utf-8")
-    name = os.fsdecode(path)
+    name = file_name(path)
     with whole_file(name) as file:
         file.write(page)
     return name

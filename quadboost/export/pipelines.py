@@ -23,7 +23,7 @@ def register() -> None:
     from ..estimators.plain import QuadBoostClassifier, QuadBoostRegressor
 
     for kind in (QuadBoostClassifier, QuadBoostClassifierCV):
-        options = {"zipmap": [True, False, "columns"], "nocl": [True, False], "output_class_labels": [True, False]}
+        options = {"zipmap": [True, False], "nocl": [False]}  # skl2onnx asks for the second
         update_registered_converter(kind, kind.__name__, _classifier_shapes, _convert, options=options)
     for other in (QuadBoostRegressor, QuadBoostRegressorCV):
         update_registered_converter(other, other.__name__, _regressor_shapes, _convert)
@@ -34,8 +34,10 @@ def _classifier_shapes(operator: Any) -> None:
     from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType, Int64TensorType, StringTensorType
 
     classes = operator.raw_operator.classes_
-    label = StringTensorType if classes.dtype.kind in "UO" else Int64TensorType
-    operator.outputs[0].set_type(label([None]))
+    is_text = classes.dtype.kind in "UO"
+    if not is_text and (broken := [label for label in classes.tolist() if label != int(label)]):
+        raise ValueError(f"the label {broken[0]} is no whole number, which skl2onnx cannot have; make it text")
+    operator.outputs[0].set_type((StringTensorType if is_text else Int64TensorType)([None]))
     zipmap = operator.scope_inst.get_options(operator.raw_operator, {"zipmap": True})["zipmap"]
     operator.outputs[1].set_type((FloatTensorType if zipmap else DoubleTensorType)([None, len(classes)]))
 
@@ -56,10 +58,9 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
         columns = [graph.add("Concat", *columns, axis=1)]
     outputs = graph.outputs_of(form, columns)
     if form.classes:
-        whole = form.ensemble.classes.dtype.kind in "iub"  # type: ignore[union-attr]
-        label = graph.add("Cast", outputs["label"], to=graph._integer) if whole else outputs["label"]
-        kind = operator.outputs[1].type.to_onnx_type().tensor_type.elem_type
-        results = [label, graph.add("Cast", outputs["probabilities"], to=kind)]
+        kinds = [variable.type.to_onnx_type().tensor_type.elem_type for variable in operator.outputs]
+        found = (outputs["label"], outputs["probabilities"])
+        results = [graph.add("Cast", one, to=kind) for one, kind in zip(found, kinds, strict=True)]
     else:
         shape = graph.constant(np.array([-1, form.n_outputs]))
         results = [graph.add("Reshape", outputs["prediction"], shape)]

@@ -44,6 +44,35 @@ def test_regressors(y):
         np.testing.assert_array_equal(found, model.predict(X).reshape(len(X), -1))
 
 
+WHOLE = (X[:, 0] > 0) + (X[:, 1] > 1)
+KINDS_OF_LABELS = [WHOLE, WHOLE.astype(float), WHOLE > 0, WHOLE.astype(np.uint64), WHOLE.astype(str)]
+
+
+@pytest.mark.parametrize(("zipmap", "dtype"), [(True, np.float64), (False, np.float64), (False, np.float32)])
+def test_labels_of_every_kind(zipmap, dtype):
+    import skl2onnx
+
+    register()
+    rows = X.astype(dtype)
+    for y in KINDS_OF_LABELS:
+        model = QuadBoostClassifier(max_rounds=5).fit(rows, y)
+        label, *shares = run(skl2onnx.to_onnx(model, rows[:1], options={"zipmap": zipmap}), {"X": rows})
+        assert label.tolist() == model.predict(rows).tolist()
+        found = [[*row.values()] for row in shares[0]] if zipmap else shares[0]
+        np.testing.assert_allclose(found, model.predict_proba(rows), rtol=0, atol=1e-7 if zipmap else 1e-15)
+
+
+def test_labels_that_it_cannot_hold_are_refused():
+    import skl2onnx
+
+    register()
+    large = QuadBoostClassifier(max_rounds=5).fit(X, np.where(X[:, 0] > 0, 2**64 - 1, 3).astype(np.uint64))
+    broken = QuadBoostClassifier.from_ensemble(large.ensemble_.replace(classes=[0.5, 1.5]))
+    for model, message in ((large, "is an integer beyond the numbers of ONNX"), (broken, "0.5 is no whole number")):
+        with pytest.raises(ValueError, match=message):
+            skl2onnx.to_onnx(model, X[:1], options={"zipmap": False})
+
+
 def test_columns_of_text_and_numbers():
     import skl2onnx
 
