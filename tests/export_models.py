@@ -146,6 +146,12 @@ def by_hand():
     return model, pd.DataFrame(X, columns=["x0", "x1", "x2"])
 
 
+def tiny():
+    """A model whose values are below all floats of 32 bits, and one below all normal doubles."""
+    model = Ensemble([0, 0], [0.0, 1.0], [1e-300, 3e-320], -1e-299, n_features=1, feature_names=["x0"])
+    return model, pd.DataFrame({"x0": [2.0, 0.5, -1.0, np.nan]})
+
+
 FAR = ["logit-2", "clipped-2", "softmax-3", "clipped-3", "log-0"]
 
 

@@ -52,7 +52,7 @@ def texts(name: str, value: Any) -> list[str]:
 def file_name(value: Any) -> str:
     """The name of a file, as text."""
     if not isinstance(value, str | bytes | os.PathLike) or not (name := os.fsdecode(value)) or "\0" in name:
-        raise ValueError(f"path={value!r:.60} must be the name of a file")
+        raise ValueError(f"{value!r:.60} is not the name of a file")
     return name
 
 

@@ -182,6 +182,13 @@ class Additive:
     def link(self) -> str:
         return self.ensemble.link
 
+    @cached_property
+    def size(self) -> float:
+        """What no score is larger than, nor any sum on the way to it."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            most = [np.abs(term.as_tree().values).max(axis=0) for term in self.terms]
+            return float(np.max(np.sum([np.abs(self.intercept), *most], axis=0)))
+
     @property
     def used(self) -> list[int]:
         """The features that the terms look at."""
@@ -288,14 +295,19 @@ def additive(model: Any) -> Additive:
     }
     for feature, order in ensemble.schema.orders.items():  # text, which the score follows by its place
         levels[feature] = {level: place for place, level in enumerate(order)}
-    return Additive(
+    with np.errstate(over="ignore", invalid="ignore"):  # told below
+        terms = [*_steps(ensemble, names), *_trees(ensemble)]
+    form = Additive(
         ensemble=ensemble,
         names=names,
         holds=tuple(_holds(ensemble, feature) for feature in range(ensemble.n_features)),
         levels=levels,
         intercept=np.atleast_1d(np.asarray(ensemble.intercept, dtype=np.float64)),
-        terms=[*_steps(ensemble, names), *_trees(ensemble)],
+        terms=terms,
     )
+    if not np.isfinite(form.size):
+        raise ValueError("the weights of this model add up to scores beyond all doubles; train on smaller targets")
+    return form
 
 
 def _holds(ensemble: Ensemble, feature: int) -> str:

@@ -77,8 +77,11 @@ class Graph:
             raise ValueError(
                 f"missing_text={self.missing_text!r} is a level; give text that is none for missing values"
             )
-        terms = [self._term(term, self._numbers(model, columns)) for term in self._terms(model)]
-        scores = self.constant(model.intercept[None, :])
+        numbers = self._numbers(model, columns)
+        first, *others = self._terms(model)
+        # The intercept has no node: onnxruntime takes one below 1e-45 for 0, and leaves it out.
+        scores = self._term(first, numbers, model.intercept)
+        terms = [self._term(term, numbers) for term in others]
         for term in terms:
             scores = self.add("Add", scores, term)
         outputs = {"scores": self._flat(scores) if model.ensemble.weight.ndim == 1 else scores}
@@ -91,7 +94,7 @@ class Graph:
             outputs["prediction"] = self._flat(predictions) if model.ensemble.weight.ndim == 1 else predictions
         if contributions:
             outputs["intercept"] = self.constant(model.intercept)
-            outputs["contributions"] = self._stack(model, terms)
+            outputs["contributions"] = self._stack(model, [self._term(first, numbers), *terms])
         return outputs
 
     def _terms(self, model: Additive) -> list[Term]:
@@ -127,9 +130,10 @@ class Graph:
             return self.add("Cast", level, to=self.element)
         return self._term(_levels_as_steps(levels), column)
 
-    def _term(self, term: Term, numbers: str) -> str:
-        """What a term adds, shape (m, n_outputs)."""
+    def _term(self, term: Term, numbers: str, start: float | np.ndarray = 0.0) -> str:
+        """What a term adds to a start, shape (m, n_outputs)."""
         tree = term.as_tree()
+        tree = replace(tree, values=start + tree.values)
         if self.ml >= 5 and tree.values.shape[1] == 1:
             return self._leaf_value(tree, numbers)
         return self.add("Gather", self.constant(tree.values), self._leaf(tree, numbers), axis=0)

@@ -205,8 +205,7 @@ def _shape(model: Additive, output: str) -> list[int | None]:
 
 def _tests(model: Additive, graph: Graph, examples: Examples) -> dict[str, Any]:
     """Rows, their scores, and by how much these may differ."""
-    size = np.abs(model.intercept) + sum(np.abs(term.as_tree().values).max(axis=0) for term in model.terms)
-    rounding = 0.0 if graph.dtype == np.float64 else float(np.max(size)) * (len(model.terms) + 2) * 2.0**-24
+    rounding = 0.0 if graph.dtype == np.float64 else model.size * (len(model.terms) + 2) * 2.0**-24
     return {
         "rows": examples.rows,
         "scores": examples.hexadecimal(),

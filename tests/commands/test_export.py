@@ -69,6 +69,7 @@ def test_text_goes_to_the_standard_output(model, run, tmp_path):
             "model.h5 would be overwritten while it is needed",
         ),
         (["--to", "pmml", "-o", "m.xml"], "argument --to: invalid choice: 'pmml'"),
+        (["--to", "c", "-o", ""], "'' is not the name of a file"),
     ],
 )
 def test_wrong_arguments_are_refused(arguments, message, model, run, tmp_path):

@@ -80,7 +80,7 @@ def test_a_number_beyond_the_largest_float_is_refused(check, value):
 def test_a_file_is_named_by_text_bytes_or_a_path():
     assert file_name("a") == file_name(b"a") == file_name(Path("a")) == "a"
     for wrong in (5, None, [], "", b"", "a\0b"):
-        with pytest.raises(ValueError, match=r"^path=.* must be the name of a file$"):
+        with pytest.raises(ValueError, match=r"is not the name of a file$"):
             file_name(wrong)
 
 
