@@ -275,6 +275,8 @@ def _strongest_output(values: np.ndarray) -> int:
 
 def form_section(ensemble: Ensemble, matrix: np.ndarray, form: dict[str, Any]) -> str:
     """A field for each feature in use; the script fills in the rest."""
+    if not form["features"]:
+        return "<p>There is nothing to try: the model says the same of every row.</p>"
     fields = []
     for feature in form["features"]:
         name = text_of(shortened(feature_name(ensemble, feature), 40))

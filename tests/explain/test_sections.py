@@ -10,6 +10,7 @@ from explained import NASTY, fitted, several_outputs
 
 import quadboost
 from quadboost import Ensemble
+from quadboost.explain.report import report_html
 from quadboost.explain.sections import (
     constraints_section,
     data_section,
@@ -118,6 +119,9 @@ def test_very_many_features_are_cut_off_with_a_word():
 def test_a_constant_has_a_report_too():
     model = Ensemble([], [], [], 1.0, n_features=2)
     assert "No feature matters" in importance_section(model, np.zeros((1, 2)))
+    page = report_html(model, np.zeros((1, 2)), [1.0])
+    assert "There is nothing to try" in page
+    assert "<form" not in page
     assert shapes_section(model).count("<svg") == 0
 
 
