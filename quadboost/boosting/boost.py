@@ -77,6 +77,7 @@ def boost(
     schedule = Schedule(
         max_rounds, tol, reweight_every, reweight_sweeps, patience, max_seconds, callback, callback_every
     )
+    schedule.warn_if_idle(stacklevel=3)
     limits = Limits.of(moments.n_voters, factor=penalty_factor, lower=lower, upper=upper)
     return run_rounds(
         moments,

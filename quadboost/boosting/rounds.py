@@ -255,11 +255,6 @@ class Run:
 
     def go(self, schedule: Schedule, resume: Progress | None = None) -> None:
         """Rounds until something says stop."""
-        if schedule.reweight_sweeps == SOLVE and schedule.sweeps_every is None:
-            warnings.warn(
-                f"reweight_sweeps={SOLVE!r} does nothing without a number for reweight_every; set one, such as 100",
-                stacklevel=4,
-            )
         self.schedule = schedule
         if resume is not None:
             self.restore(resume)
