@@ -193,7 +193,7 @@ def _choose_folds(arguments: Namespace, options: dict[str, Any], examples: Examp
         raise ValueError("--n-trees auto is chosen by cross-validation; give a number, or --cv 5 without the others")
     if has_choice or penalty is None or n_trees not in (0, "auto"):
         return arguments.cv or 0, ""
-    default = "0.1" if penalty == "linf" else "taken from the number of rows"
+    default = "0.1" if penalty == "linf" else "taken from all training rows"
     if apart:
         return 0, f"no {strength} given: {default}, because {apart[0]} does not go with cross-validation"
     if most < (2 * FOLDS if task == REGRESSION else FOLDS):

@@ -38,7 +38,7 @@ CELLS_FOR_THREADS = 200_000  # rows times step functions, below which a second t
 
 
 class Ensemble(Explained):
-    """A weighted sum of stumps. It does not change: its arrays and dicts are read-only; `replace` makes another.
+    """A weighted sum of stumps and rules. It does not change: arrays and dicts are read-only; `replace` makes another.
 
     Attributes
     ----------

@@ -187,6 +187,8 @@ def moments_from_matrix(
     sample_weight : array of shape (m,), optional
     cache_bytes : int
         Memory for Gram columns.
+    n_threads : int
+        Threads; the result is the same bits for any number.
     """
     H = np.asfortranarray(H, dtype=np.float64)
     y = np.asarray(y, dtype=np.float64)
