@@ -32,8 +32,8 @@ cdef extern from "rounds.h":
         const double* inverse
         const double* anchor
         const double* shrink
-        const double* low
-        const double* high
+        const double* least
+        const double* most
     ctypedef struct column_t:
         const void* sums
         bint counts
@@ -213,6 +213,11 @@ cdef class Slopes:
         return i
 
 
+cdef inline double _within(double x, double low, double high) noexcept nogil:
+    x = x if x < high else high
+    return x if x > low else low
+
+
 cdef class Rounds:
     """The boosting loop. Comes back to Python for a Gram column, at the end of a log, or to stop."""
     cdef public double objective
@@ -220,10 +225,10 @@ cdef class Rounds:
     cdef double[::1] _weight, _anchor
     cdef const double[::1] _eta, _curve, _inverse
     cdef const double[:] _ridge, _shrink, _low, _high, _lower, _upper
-    cdef double[:] _least, _most
+    cdef double[::1] _least, _most
     cdef penalty_t _penalty
     cdef offer_t _best
-    cdef bint _rated, _has_own, _makes_room
+    cdef bint _rated, _has_own, _shrinks
     cdef int _n_threads
 
     LOG_FULL, NEEDS_COLUMN, CONVERGED, PAUSED = 0, 1, 2, 3
@@ -242,27 +247,25 @@ cdef class Rounds:
         self,
         const double[::1] curve,               # IN  eta + ridge
         const double[::1] inverse,             # IN  1 / curve, 0 for a voter that is no candidate
-        # IN  the penalty of every voter: its quadratic part, its soft threshold, the least and the largest weight
+        # IN  the penalty of every voter: its quadratic part, its soft threshold, the least and the largest weight given
         const double[:] ridge, const double[:] shrink, const double[:] low, const double[:] high,
-        bint has_own,                          # whether the last three are arrays in one piece; else all alike
+        const double[:] lower, const double[:] upper,   # IN  bounds of a weight, to which updates may add
+        double[::1] least, double[::1] most,   # OUT what may be added, where voters have rules of their own; else empty
+        bint shrinks,                          # of these: whether a soft threshold is above zero; they are in one piece
     ):
-        self._curve, self._inverse, self._has_own, self._makes_room = curve, inverse, has_own, False
+        self._curve, self._inverse, self._has_own, self._shrinks = curve, inverse, least.shape[0] > 0, shrinks
         self._ridge, self._shrink, self._low, self._high = ridge, shrink, low, high
+        self._lower, self._upper, self._least, self._most = lower, upper, least, most
         if self._eta.shape[0] > 0:
             self._penalty.shrink, self._penalty.low, self._penalty.high = shrink[0], low[0], high[0]
         self._rated = False
 
-    def keep_total_within(
-        self, const double[:] lower, const double[:] upper,   # IN  bounds of a weight, where updates add to it
-        double[:] least, double[:] most,       # OUT what may be added
-    ):
-        self._lower, self._upper, self._least, self._most, self._makes_room = lower, upper, least, most, True
-
     cdef void _make_room(self, Py_ssize_t j) noexcept nogil:
         """Find what may be added to a weight."""
         cdef double down = self._lower[j] - self._weight[j], up = self._upper[j] - self._weight[j]
-        self._least[j] = down if down > self._low[j] else self._low[j]
-        self._most[j] = up if up < self._high[j] else self._high[j]
+        cdef double low = self._low[j] - self._anchor[j], high = self._high[j] - self._anchor[j]
+        self._least[j] = down if down > low else low
+        self._most[j] = up if up < high else high
 
     cdef double _edge(self, Py_ssize_t j) noexcept nogil:
         return self._train._slope[j] + self._ridge[j] * self._anchor[j]
@@ -272,25 +275,20 @@ cdef class Rounds:
         self._weight[j] = weight
         self._train._slope[j] -= self._ridge[j] * (self._anchor[j] - before)
 
-    cdef double _rule(self, Py_ssize_t j, double z, double low, double high) noexcept nogil:
-        """The weight that minimises the objective over one voter's weight."""
+    cdef double _rule(self, Py_ssize_t j, double z, double rest) noexcept nogil:
+        """The weight that minimises the objective over one voter's weight, beside the rest of it, which stays."""
         cdef double lowered = z - self._shrink[j], raised = z + self._shrink[j]
         cdef double w = ((lowered if lowered > 0 else 0) + (raised if raised < 0 else 0)) * self._inverse[j]
-        w = w if w < high else high
-        return w if w > low else low
+        w = _within(w, self._low[j], self._high[j])
+        return _within(w, self._lower[j] - rest, self._upper[j] - rest)
 
     cdef double _add(self, Py_ssize_t j, double z) noexcept nogil:
         """The weight of an update of a round, which replaces the anchor; the total is within its bounds to the bit."""
-        cdef double given, total
-        if not self._makes_room:
-            given = self._rule(j, z, self._low[j], self._high[j])
-            self._set_weight(j, self._weight[j] - self._anchor[j] + given)  # corrective: `given`, to the bit
-            return given
-        given = self._rule(j, z, self._least[j], self._most[j])
-        total = self._weight[j] + given
-        total = total if total < self._upper[j] else self._upper[j]
-        self._set_weight(j, total if total > self._lower[j] else self._lower[j])
-        self._make_room(j)
+        cdef double rest = self._weight[j] - self._anchor[j]  # corrective: 0, and the total is `given`
+        cdef double given = self._rule(j, z, rest)
+        self._set_weight(j, _within(rest + given, self._lower[j], self._upper[j]))
+        if self._has_own:
+            self._make_room(j)
         return given
 
     cdef void _pick(self, Py_ssize_t moved, double delta) noexcept nogil:
@@ -307,9 +305,9 @@ cdef class Rounds:
         q, column = delta * self._train._centre[moved], self._train._column(moved)
         voters.slope, voters.mean, voters.curve = &self._train._slope[0], &self._train._mean[0], &self._curve[0]
         voters.inverse, voters.anchor = &self._inverse[0], &self._anchor[0]
-        voters.shrink = &self._shrink[0] if self._has_own else NULL
-        voters.low = &self._least[0] if self._makes_room else &self._low[0]
-        voters.high = &self._most[0] if self._makes_room else &self._high[0]
+        voters.shrink = &self._shrink[0] if self._has_own and self._shrinks else NULL
+        voters.least = &self._least[0] if self._has_own else NULL
+        voters.most = &self._most[0] if self._has_own else NULL
         if delta == 0:  # any column will do
             column.sums, column.counts = &self._eta[0], False
         if n_parts == 1:
@@ -339,7 +337,7 @@ cdef class Rounds:
         cdef bint has_validation = validation is not None
         with nogil:
             if not self._rated:
-                if self._makes_room:
+                if self._has_own:
                     for j in range(self._weight.shape[0]):
                         self._make_room(j)
                 self._pick(0, 0.0)
@@ -396,7 +394,7 @@ cdef class Rounds:
                     if train._store.fetch(j) == NULL or (has_validation and validation._store.fetch(j) == NULL):
                         break
                     edge = self._edge(j)
-                    new = self._rule(j, edge + self._eta[j] * self._weight[j], self._low[j], self._high[j])
+                    new = self._rule(j, edge + self._eta[j] * self._weight[j], 0.0)
                     delta = new - self._weight[j]
                     if delta != 0:
                         self._set_weight(j, new)

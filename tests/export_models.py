@@ -146,6 +146,12 @@ def by_hand():
     return model, pd.DataFrame(X, columns=["x0", "x1", "x2"])
 
 
+def tiny():
+    """A model whose values are below all floats of 32 bits, and one below all normal doubles."""
+    model = Ensemble([0, 0], [0.0, 1.0], [1e-300, 3e-320], -1e-299, n_features=1, feature_names=["x0"])
+    return model, pd.DataFrame({"x0": [2.0, 0.5, -1.0, np.nan]})
+
+
 FAR = ["logit-2", "clipped-2", "softmax-3", "clipped-3", "log-0"]
 
 
@@ -169,6 +175,16 @@ def far_out(kind):
         loss="poisson" if link == "log" else "squared",
     )
     return model, pd.DataFrame({"x": np.arange(len(weight) + 1) - 0.5})
+
+
+def many_classes(n):
+    """A model of which all classes but the first are so unlikely that a plain sum would lose them."""
+    constant = np.append(0.0, np.full(n - 1, -36.75))
+    model = Ensemble(
+        [0], [0.0], np.zeros((1, n)), constant, n_features=1, classes=list(range(n)), link="softmax",
+        feature_names=["x"],
+    )  # fmt: skip
+    return model, pd.DataFrame({"x": [1.0]})
 
 
 def without_voters():

@@ -21,8 +21,8 @@ def plain_rounds(H, y, penalty, *, mode, fit_intercept, max_rounds):
     risk = objective = max(0.0, (y * y).sum() / m - intercept * (2.0 * target_mean - intercept))
     residual_mean = target_mean - intercept
     own = eta - centre * centre
-    ridge, shrink, low, high = penalty.rule(n_voters)
-    lower, upper = penalty.limits.bounds(n_voters) if penalty.differs else (low - np.inf, high + np.inf)
+    ridge, shrink, _, _ = penalty.rule(n_voters)
+    (lower, upper), cap = penalty.bounds(n_voters), penalty.cap + np.zeros(n_voters)
     curvature = own + ridge
     inverse = np.where(own > 1e-12 * eta, 1.0 / curvature, 0.0)
     weight = np.zeros(n_voters)
@@ -30,20 +30,23 @@ def plain_rounds(H, y, penalty, *, mode, fit_intercept, max_rounds):
     for _ in range(max_rounds):
         anchor = weight if mode == "corrective" else np.zeros(n_voters)
         edge = slope + ridge * anchor
-        least, most = low, high
-        if mode == "forward":  # the sum of all copies is within bounds too
-            least, most = np.maximum(low, lower - weight), np.minimum(high, upper - weight)
+        rest = weight - anchor  # of the sum of all copies, which is within bounds
 
-        def rule(z, least=least, most=most):
+        def weigh(z):
             lowered, raised = z - shrink, z + shrink
-            given = (np.where(lowered > 0, lowered, 0.0) + np.where(raised < 0, raised, 0.0)) * inverse
-            given = np.where(given < most, given, most)
-            return np.where(given > least, given, least)
+            return (np.where(lowered > 0, lowered, 0.0) + np.where(raised < 0, raised, 0.0)) * inverse
 
-        given, rated = rule(edge + own * anchor), rule(slope + curvature * anchor)
-        if not penalty.differs and penalty.shrink == 0 and penalty.cap == np.inf:
+        given = np.clip(np.clip(weigh(edge + own * anchor), -cap, cap), lower - rest, upper - rest)
+        least, most = np.maximum(lower - weight, -cap - anchor), np.minimum(upper - weight, cap - anchor)
+        if not penalty.differs and (shrink == 0).all() and (cap == np.inf).all():
             decrease = slope * slope * inverse
+        elif penalty.differs and (shrink == 0).all():
+            d = np.clip(slope * inverse, least, most)
+            decrease = d * (2 * slope - curvature * d)
         else:
+            rated = weigh(slope + curvature * anchor)
+            low, high = (anchor + least, anchor + most) if penalty.differs else (-cap, cap)
+            rated = np.clip(rated, low, high)
             d = rated - anchor
             decrease = d * (2 * slope - curvature * d)
             decrease = decrease - 2 * shrink * (np.abs(rated) - np.abs(anchor))
@@ -55,7 +58,7 @@ def plain_rounds(H, y, penalty, *, mode, fit_intercept, max_rounds):
         history.append((j, edge[j], given[j], risk, objective))
         residual_mean -= delta * (mean[j] - centre[j])
         before = anchor[j]
-        weight[j] = weight[j] - anchor[j] + given[j]
+        weight[j] = np.clip(rest[j] + given[j], lower[j], upper[j])
         slope[j] -= ridge[j] * (anchor[j] - before)
         slope = slope - (delta * (1.0 / m) * gram[:, j] - delta * centre[j] * mean)
     return weight, np.array(history)

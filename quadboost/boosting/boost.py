@@ -62,7 +62,7 @@ def boost(
         and the callback may differ.
     lower, upper : float or array of shape (K,), optional
         Bounds on the weights, with zero between them. `lower=0` and no penalty is non-negative least squares. In
-        forward mode each copy is within them, and so is the sum of the copies.
+        forward mode the sum of all copies of a voter is within them.
     penalty_factor : float or array of shape (K,), optional
         The penalty is on these numbers times the weights.
     """

@@ -92,9 +92,9 @@ class Limited(Penalty):
         # What is zero or infinite for all stays one number: voters do not differ there, and rounds are faster.
         self._ridge = base.ridge * factor**2 if base.ridge else 0.0
         self._shrink = base.shrink * factor if base.shrink else 0.0
-        cap = base.cap / factor if base.cap < np.inf else np.inf
-        self._low = -cap if lower is None else np.maximum(lower, -cap)
-        self._high = cap if upper is None else np.minimum(upper, cap)
+        self._cap = base.cap / factor if base.cap < np.inf else np.inf
+        self._low = -self._cap if lower is None else np.maximum(lower, -self._cap)
+        self._high = self._cap if upper is None else np.minimum(upper, self._cap)
         is_bounded = np.isfinite(self._low) & np.isfinite(self._high)
         self._has_gap = bool(np.all((np.asarray(self._ridge) > 0) | (np.asarray(self._shrink) > 0) | is_bounded))
 
@@ -113,6 +113,10 @@ class Limited(Penalty):
         return self._shrink
 
     @property
+    def cap(self) -> Any:
+        return self._cap
+
+    @property
     def low(self) -> Any:
         return self._low
 
@@ -123,6 +127,9 @@ class Limited(Penalty):
     @property
     def differs(self) -> bool:
         return any(np.ndim(own) > 0 for own in (self.shrink, self.low, self.high))
+
+    def bounds(self, n_voters: int) -> tuple[np.ndarray, np.ndarray]:
+        return self.limits.bounds(n_voters)
 
     def at(self, strength: float) -> Limited:
         return Limited(self.base.at(strength), self.limits)

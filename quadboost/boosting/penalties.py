@@ -56,6 +56,10 @@ class Penalty:
         )
         return ridge, shrink, low, high
 
+    def bounds(self, n_voters: int) -> tuple[np.ndarray, np.ndarray]:
+        """The least and the largest weight of every voter, apart from the cap, which is on every copy of a voter."""
+        return np.broadcast_to(-np.inf, n_voters), np.broadcast_to(np.inf, n_voters)
+
     def at(self, strength: float) -> Penalty:
         """The same penalty of another strength."""
         return self

@@ -19,7 +19,6 @@ from .. import _core
 from ..common.checks import one_of
 from ..moments.gram import Columns
 from ..moments.moments import Moments
-from .limits import Limited
 from .penalties import Penalty
 from .records import EDGE, OBJECTIVE, RISK, TOTAL, VALIDATION_RISK, WEIGHT, Progress, Sweep, Trace
 from .result import Boosted
@@ -190,13 +189,13 @@ class Run:
         is_candidate = self.eta > LEAST_ETA * self.train.eta
         curve = self.eta + penalty.ridge
         inverse = np.divide(1.0, curve, out=np.zeros(len(curve)), where=is_candidate)
-        ridge, shrink, low, high = penalty.rule(len(curve))
-        if penalty.differs:
-            shrink, low, high = map(np.ascontiguousarray, (shrink, low, high))
-        self.kernel.set_penalty(curve, inverse, ridge, shrink, low, high, penalty.differs)
-        if isinstance(penalty, Limited) and penalty.differs and not self.corrective:
-            lower, upper = penalty.limits.bounds(len(curve))
-            self.kernel.keep_total_within(lower, upper, np.empty(len(curve)), np.empty(len(curve)))
+        ridge, shrink, _, _ = penalty.rule(len(curve))
+        cap, (lower, upper) = np.broadcast_to(np.float64(penalty.cap), len(curve)), penalty.bounds(len(curve))
+        least, most = np.empty((2, len(curve) if penalty.differs else 0))
+        shrinks = penalty.differs and bool(shrink.any())
+        if shrinks:
+            shrink = np.ascontiguousarray(shrink)
+        self.kernel.set_penalty(curve, inverse, ridge, shrink, -cap, cap, lower, upper, least, most, shrinks)
         self.kernel.objective = self.train.kernel.risk + penalty.value(self.weight)
 
     def mark(self) -> Mark:

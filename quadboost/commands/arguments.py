@@ -418,7 +418,7 @@ def _add_export_options(parser: _Parser) -> None:
     add("--table", "sql: the table to score, or its schema and its name", nargs="+", metavar="NAME")
     add("--dialect", "sql: of which database (default: duckdb)", choices=("duckdb", "postgres", "sqlite"))
     add("--keep", "sql: columns of the table to return as they are", nargs="+", action="extend", metavar="COLUMN")
-    add("--contributions", "sql, onnx: also what each term adds to the score", action="store_true")
+    add("--contributions", "sql, onnx: also the intercept, and what each term adds to it", action="store_true")
     add("--dtype", "onnx: float32 is not exact (default: float64)", choices=("float64", "float32"))
     add("--missing-text", "onnx: the text that stands for a missing one (default: empty)", metavar="TEXT")
     add("--name", "c, js: what the names in the file begin with", metavar="NAME")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from typing import Any
@@ -46,6 +47,13 @@ def texts(name: str, value: Any) -> list[str]:
         remedy = f", if only of one: [{value!r:.60}]" if isinstance(value, str) else ""
         raise ValueError(f"{name}={value!r:.60} must be a list of names{remedy}")
     return [text(f"a name in {name}", one) for one in value]
+
+
+def file_name(value: Any) -> str:
+    """The name of a file, as text."""
+    if not isinstance(value, str | bytes | os.PathLike) or not (name := os.fsdecode(value)) or "\0" in name:
+        raise ValueError(f"{value!r:.60} is not the name of a file")
+    return name
 
 
 def functions(name: str, value: Any) -> list[Any]:

@@ -98,7 +98,8 @@ def meetings_of(interaction_cst: Any, schema: FrameSchema) -> Meetings:
         return Meetings(most=MOST_THAT_MEET[one_of("interaction_cst", interaction_cst, list(MOST_THAT_MEET))])
     if isinstance(interaction_cst, Mapping | bytes | bytearray) or not isinstance(interaction_cst, Iterable):
         raise ValueError(
-            f"interaction_cst={interaction_cst!r} must be 'pairwise', 'no_interactions' or a list of groups of columns"
+            f"interaction_cst={interaction_cst!r:.60} must be 'pairwise', 'no_interactions' or a list of groups of "
+            "columns"
         )
     rows = []
     for group in interaction_cst:
@@ -131,7 +132,8 @@ def _items(given: Any, schema: FrameSchema) -> list[tuple[int, Any]]:
         return items
     if not isinstance(given, list | tuple | np.ndarray):  # others, as a pandas Series, may have an order of their own
         raise ValueError(
-            f"monotonic_cst={given!r} must be a dict from columns to -1, 0 or 1, or a list with one of these per column"
+            f"monotonic_cst={given!r:.60} must be a dict from columns to -1, 0 or 1, or a list with one of these per "
+            "column"
         )
     if len(given) != schema.n_features:
         raise ValueError(f"monotonic_cst has {len(given)} signs, but X has {schema.n_features} columns; give one each")
@@ -145,5 +147,5 @@ def _own_signs(given: Any, column: str, n_outputs: int) -> np.ndarray:
             f"monotonic_cst of {column} has shape {values.shape}; give one sign, or one for each of {n_outputs} scores"
         )
     if values.dtype.kind not in "iuf" or not np.isin(values, SIGNS).all():
-        raise ValueError(f"monotonic_cst of {column} is {given!r}; it may be -1 (falling), 0 (free) or 1 (rising)")
+        raise ValueError(f"monotonic_cst of {column} is {given!r:.60}; it may be -1 (falling), 0 (free) or 1 (rising)")
     return values

@@ -188,5 +188,7 @@ def score_unit(ensemble: Ensemble, output: int = 0) -> str:
         of = f" of {str(label)[:40]}"
     elif ensemble.n_outputs > 1:
         of = f" of target {output}"
-    unit = {"logit": "log-odds", "log": "log of the target", "softmax": "score, in logs", "clipped": "score"}
+    if ensemble.link == "softmax":
+        return f"score{of}, in logs"
+    unit = {"logit": "log-odds", "log": "log of the target", "clipped": "score"}
     return unit.get(ensemble.link, "units of the target") + of

@@ -71,6 +71,12 @@
     return text.length > 40 ? text.slice(0, 39) + "…" : text;
   }
 
+  // Three decimals, or as many digits as a number far from 1 needs.
+  const short = (value) => {
+    const size = Math.abs(value);
+    return value !== 0 && (size < 0.01 || size >= 1e6) ? String(Number(value.toPrecision(4))) : value.toFixed(3);
+  };
+
   const labelOf = (scores) => (scores.length === 1 ? (scores[0] > 0 ? 1 : 0) : scores.indexOf(Math.max(...scores)));
 
   function outcomeOf(row, scores) {
@@ -119,29 +125,32 @@
     const room = 0.13 * (high - low) || 1;
     low -= room;
     high += room;
-    const width = 860, left = 270, right = 790, line = 22, height = line * (steps.length + 2) + 8;
-    const x = (value) => left + ((right - left) * (value - low)) / (high - low);
+    const width = Math.min(Math.max(at("waterfall").clientWidth, 320), 860), left = Math.min(0.42 * width, 270);
+    const right = width - 70, most = Math.floor((left - 10) / 6.8), line = 22, height = line * (steps.length + 2) + 8;
+    const x = (value) => left + 24 + ((right - left - 24) * (value - low)) / (high - low);
     const picture = make("svg", { viewBox: "0 0 " + width + " " + height, width: width, height: height, role: "img",
       "aria-label": "how the score comes about" });
-    const label = (text, y) => picture.append(make("text", { class: "end strong", x: left - 10, y: y + 15 }, text));
+    const label = (text, y) => picture.append(make("text", { class: "end strong", x: left - 10, y: y + 15 },
+      text.length > most ? text.slice(0, most - 1) + "…" : text));
     const rule = (value, kind) => picture.append(make("path", { class: kind, d: "M" + x(value) + " 2V" + (height - 4) }));
     rule(page.base[k], "grid");
     if (model.classes && scores.length === 1) rule(0, "special");
     label(page.start, 0);
-    picture.append(make("text", { class: "strong", x: x(page.base[k]) + 5, y: 15 }, page.base[k].toFixed(3)));
+    picture.append(make("text", { class: "strong", x: x(page.base[k]) + 5, y: 15 }, short(page.base[k])));
     steps.forEach((own, i) => {
       const y = line * (i + 1), a = x(own.from), b = x(own.from + own.value);
       label(own.name, y);
       picture.append(make("rect", { class: own.value > 0 ? "up" : "down", x: Math.min(a, b), y: y + 3,
         width: Math.max(Math.abs(b - a), 0.5), height: line - 6 }));
       picture.append(make("text", { class: own.value > 0 ? "strong" : "end strong", x: own.value > 0 ? b + 5 : b - 5, y: y + 15 },
-        (own.value > 0 ? "+" : "") + own.value.toFixed(3)));
+        (own.value > 0 ? "+" : "") + short(own.value)));
     });
     const y = line * (steps.length + 1);
     label("this row", y);
     picture.append(make("path", { class: "curve", d: "M" + x(sum) + " " + y + "v" + line }));
-    picture.append(make("text", { class: "strong", x: x(sum) + 6, y: y + 15 }, scores[k].toFixed(3)));
+    picture.append(make("text", { class: "strong", x: x(sum) + 6, y: y + 15 }, short(scores[k])));
     at("waterfall").replaceChildren(picture);
+    at("unit").textContent = "From the " + page.start + " to this row: " + page.units[k] + ".";
   }
 
   // Values to try of a feature: one in each bin between the cuts of the terms that look at it.
@@ -199,7 +208,7 @@
     const row = rowOfForm();
     if (!row) return;
     const scores = model.score(row), outcome = at("outcome");
-    outcome.textContent = outcomeOf(row, scores) + " · score " + scores.map((one) => one.toFixed(4)).join(", ");
+    outcome.textContent = outcomeOf(row, scores) + " · score " + scores.map(short).join(", ");
     outcome.dataset.scores = JSON.stringify(scores);
     drawWaterfall(row, scores);
     tellChanges(row, scores);
@@ -221,6 +230,7 @@
     button.addEventListener("click", () => fill(page.rows[Number(button.dataset.row)]));
   });
   at("form").addEventListener("input", update);
+  window.addEventListener("resize", update);
   at("form").addEventListener("submit", (event) => event.preventDefault());
   if (page.rows.length) fill(page.rows[0]);
   else update();

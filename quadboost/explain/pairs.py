@@ -29,7 +29,7 @@ def pair_of(ensemble: Ensemble, first: int, second: int, output: int = 0) -> Pai
     own = [j for j, rule in enumerate(terms.rules) if {c.feature for c in rule.conditions} == {first, second}]
     names = (feature_name(ensemble, first), feature_name(ensemble, second))
     if not own:
-        raise ValueError(f"no rule asks for just {names[0]!r:.60} and {names[1]!r:.60}; there is nothing to draw")
+        raise ValueError(f"no rule asks for just {names[0]!r:.60} and {names[1]!r:.60}; {_others(ensemble)}")
     rows, row_labels = _bins(ensemble, first, [terms.rules[j] for j in own])
     columns, column_labels = _bins(ensemble, second, [terms.rules[j] for j in own])
     matrix = np.zeros((len(rows) * len(columns), ensemble.n_features))
@@ -39,6 +39,12 @@ def pair_of(ensemble: Ensemble, first: int, second: int, output: int = 0) -> Pai
         weight = terms.weight[j, output]
         values += np.where(terms.rules[j].holds(matrix), weight, -weight) - terms.means[n_shapes + j, output]
     return Pair(names, (row_labels, column_labels), values.reshape(len(rows), len(columns)), len(own))
+
+
+def _others(ensemble: Ensemble) -> str:
+    """Pairs that can be drawn, in words."""
+    found = [" and ".join(repr(feature_name(ensemble, own))[:60] for own in pair) for pair in pairs_of(ensemble)[:3]]
+    return f"draw {', or '.join(found)}" if found else "there is no pair to draw"
 
 
 def pairs_of(ensemble: Ensemble) -> list[tuple[int, int]]:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..common.checks import at_least
 from ..model.ensemble import Ensemble
 from .drawing import Curve, Level, Picture, counts_along, picture_of, score_unit, short_number
 from .importance import importances
 from .pairs import pair_of
 from .quality import calibration, label_numbers
 from .terms import rule_words
-from .words import feature_name, feature_number, shortened
+from .words import feature_name, feature_number, number_text, shortened
 
 if TYPE_CHECKING:
     from .terms import Explanation
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 # Light against dark, so that they differ in grey too.
 UP, DOWN, INK, BAND, FAINT = "#e08a3c", "#1f4e79", "#22303c", "#b9cbdd", "#8793a0"
 LABEL = 34  # letters of a name on an axis
+RULE_LABEL = 70  # letters of a rule
+HEAT_INCHES = 9.0  # a heat map is not larger
 INTERCEPT = "the intercept"
 MOST_NUMBERS = 120  # of a heat map, beyond which cells are too small for them
 
@@ -51,8 +55,11 @@ def plot_shape(ensemble: Ensemble, feature: int | str, *, output: int | None = N
     name = shortened(feature_name(ensemble, number), LABEL)
     if shape is None:
         ax = new_axes(ax)
-        ax.axhline(0.0, color=DOWN, linewidth=2)
-        ax.set_title(f"{name}: not used by this model", fontsize=10, color=INK)
+        ax.axhline(0.0, color=DOWN, linewidth=1.8)
+        ax.set(xticks=[], yticks=[0.0], ylim=(-1, 1), xlabel=name)
+        ax.set_ylabel(f"added to the score\n({score_unit(ensemble, output)})", color=INK)
+        words = "the model asks for it in rules alone" if _in_rules(ensemble, number) else "not used by this model"
+        ax.set_title(f"{name}: {words}", loc="left", fontsize=11, color=INK)
         return ax
     picture = picture_of(ensemble, shape, output)
     if picture.curve is None:
@@ -125,6 +132,16 @@ def _draw_levels(ax: Any, picture: Picture) -> None:
         )  # fmt: skip
 
 
+def _label(name: str) -> str:
+    return shortened(name, RULE_LABEL)
+
+
+def _width(names: Iterable[str]) -> float:
+    """Of a picture, in inches: the bars have as much space beside the words of rules as beside names."""
+    longest = max([0, *(len(_label(name)) for name in names)])
+    return 6.4 + 0.075 * max(longest - LABEL // 2, 0)
+
+
 def _with_share(level: Level) -> str:
     share = "" if level.share is None else f"  {100 * level.share:.1f} %"
     return f"{shortened(level.name, LABEL)}{share}"
@@ -132,11 +149,11 @@ def _with_share(level: Level) -> str:
 
 def plot_importances(ensemble: Ensemble, kind: str = "mean_abs", X: Any = None, *, n: int = 20, ax: Any = None) -> Any:
     """The largest importances, as bars."""
-    found = importances(ensemble, kind, X)[:n]
-    ax = new_axes(ax, (6.4, 0.9 + 0.27 * len(found)))
+    found = importances(ensemble, kind, X)[: at_least("n", n, 1)]
+    ax = new_axes(ax, (_width(own.term for own in found), 0.9 + 0.27 * len(found)))
     bars = ax.barh(range(len(found)), [own.importance for own in found], height=0.68, color=DOWN)
     ax.bar_label(bars, [f"{own.importance:.3g}" for own in found], padding=4, fontsize=8, color=INK)
-    ax.set_yticks(range(len(found)), [shortened(own.term, LABEL) for own in found])
+    ax.set_yticks(range(len(found)), [_label(own.term) for own in found])
     ax.set_ylim(len(found) - 0.4, -0.6)
     ax.margins(x=0.12)
     ax.tick_params(axis="y", length=0)
@@ -150,8 +167,8 @@ def plot_waterfall(
 ) -> Any:
     """How the score of a row comes about: from the base, the largest contributions first."""
     ensemble = explanation.ensemble
-    if not -len(explanation) <= row < len(explanation):
-        raise ValueError(f"row={row} is not one of the {len(explanation)} rows that were explained")
+    if row not in range(-len(explanation), len(explanation)):
+        raise ValueError(f"row={row!r:.60} is not one of the {len(explanation)} rows that were explained")
     if output is None and explanation.values.ndim == 3 and ensemble.classes is not None:
         output = int(explanation.total[row].argmax())
     values = explanation.of_output(output)[row]
@@ -164,7 +181,7 @@ def plot_waterfall(
         names.append(f"{len(order) - n} others")
         steps.append(float(values[order[n:]].sum()))
     start = base + np.concatenate([[0.0], np.cumsum(steps)])
-    ax = new_axes(ax, (6.8, 1.2 + 0.27 * len(names)))
+    ax = new_axes(ax, (_width(names), 1.2 + 0.27 * len(names)))
     for i, step in enumerate(steps):
         ax.barh(i, step, left=start[i], height=0.66, color=UP if step > 0 else DOWN)
         side = 1 if step >= 0 else -1
@@ -172,17 +189,19 @@ def plot_waterfall(
                     va="center", ha="left" if side > 0 else "right")  # fmt: skip
         ax.plot([start[i + 1]] * 2, [i - 0.33, min(i + 1.33, len(steps) - 0.67)], color=FAINT, linewidth=0.8)
     ax.axvline(base, color=FAINT, linewidth=0.8, linestyle=(0, (4, 2)))
-    ax.set_yticks(range(len(names)), [shortened(name, 44) for name in names])
+    ax.set_yticks(range(len(names)), [_label(name) for name in names])
     ax.set_ylim(len(names) - 0.4, -0.6)
+    ax.locator_params(axis="x", nbins=6)
     room = 0.16 * float(np.ptp(start)) or 1.0
     ax.set_xlim(start.min() - room, start.max() + room)
     ax.tick_params(axis="y", length=0)
     unit = score_unit(ensemble, at) if explanation.scale == "score" else "prediction"
     ax.set_xlabel(unit, color=INK)
-    start_text = f"from the intercept {base:.4g}"
+    total, base_text = number_text(float(start[-1]), 4), number_text(base, 4)
+    start_text = f"from the intercept {base_text}"
     if explanation.reference != INTERCEPT:
-        start_text = f"where {explanation.reference} have {base:.4g}"
-    ax.set_title(f"{explanation.scale} {start[-1]:.4g}, {start_text}", loc="left", fontsize=10, color=INK)
+        start_text = f"where {explanation.reference} have {base_text}"
+    ax.set_title(f"{explanation.scale} {total}, {start_text}", loc="left", fontsize=10, color=INK)
     return ax
 
 
@@ -197,7 +216,7 @@ def plot_rules(ensemble: Ensemble, *, output: int | None = None, n: int = 15, ax
     ax.barh(
         range(len(rules)), [2 * own for own in weights], height=0.66, color=[UP if own > 0 else DOWN for own in weights]
     )
-    names = [shortened(rule_words(rule), 70) for rule in rules]
+    names = [_label(rule_words(rule)) for rule in rules]
     shares = ["" if np.isnan(rule.support) else f"  {100 * rule.support:.1f} %" for rule in rules]
     ax.set_yticks(range(len(rules)), [name + share for name, share in zip(names, shares, strict=True)], fontsize=8)
     ax.set_ylim(len(rules) - 0.4, -0.6)
@@ -214,26 +233,34 @@ def plot_pair(
     output = _output(ensemble, output)
     pair = pair_of(ensemble, feature_number(ensemble, first), feature_number(ensemble, second), output)
     n_rows, n_columns = pair.values.shape
-    ax = new_axes(ax, (2.2 + 0.62 * n_columns, 1.4 + 0.42 * n_rows))
+    ax = new_axes(ax, (min(2.2 + 0.62 * n_columns, HEAT_INCHES), min(1.4 + 0.42 * n_rows, HEAT_INCHES)))
     most = float(np.abs(pair.values).max()) or 1.0
-    mesh = ax.imshow(pair.values, cmap="PuOr_r", vmin=-most, vmax=most, aspect="auto")
-    ax.set_xticks(range(n_columns), [shortened(own, 14) for own in pair.labels[1]], rotation=40, ha="right", fontsize=8)
-    ax.set_yticks(range(n_rows), [shortened(own, 14) for own in pair.labels[0]], fontsize=8)
+    # From dark to light, so that what lowers the score differs in grey from what raises it.
+    mesh = ax.imshow(pair.values, cmap="cividis", vmin=-most, vmax=most, aspect="auto")
+    rows, columns = _some_ticks(n_rows), _some_ticks(n_columns)
+    ax.set_xticks(columns, [shortened(pair.labels[1][j], 14) for j in columns], rotation=40, ha="right", fontsize=8)
+    ax.set_yticks(rows, [shortened(pair.labels[0][i], 14) for i in rows], fontsize=8)
     if n_rows * n_columns <= MOST_NUMBERS:
         for (i, j), value in np.ndenumerate(pair.values):
-            dark = abs(value) > 0.6 * most
-            ax.text(j, i, f"{value:.2g}", ha="center", va="center", fontsize=7, color="white" if dark else INK)
+            ax.text(j, i, f"{value:.2g}", ha="center", va="center", fontsize=7, color="white" if value < 0 else INK)
     ax.figure.colorbar(mesh, ax=ax, label=f"added to the score ({score_unit(ensemble, output)})")
     ax.set_xlabel(shortened(pair.names[1], LABEL), color=INK)
     ax.set_ylabel(shortened(pair.names[0], LABEL), color=INK)
     return ax
 
 
+def _some_ticks(n: int) -> list[int]:
+    """Of n bins, those that have a label: all, or as many as can be read, with the last, which is of missing values."""
+    return np.unique(np.linspace(0, n - 1, min(n, 20)).round().astype(int)).tolist()
+
+
 def plot_calibration(ensemble: Ensemble, X: Any, y: Any, *, n_bins: int = 10, ax: Any = None) -> Any:
     """How often the second of two classes is found among rows with like probabilities, with 95 % intervals."""
     if ensemble.classes is None or len(ensemble.classes) != 2:
         raise ValueError("a calibration plot is for two classes; this model has " + _kind(ensemble))
-    found = calibration(ensemble.predict_proba(X)[:, 1], label_numbers(y, ensemble.classes) == 1, n_bins)
+    probability = ensemble.predict_proba(X)[:, 1]
+    is_second = label_numbers(y, ensemble.classes, len(probability)) == 1
+    found = calibration(probability, is_second, at_least("n_bins", n_bins, 1))
     ax = new_axes(ax, (4.6, 4.4))
     ax.plot([0, 1], [0, 1], color=FAINT, linewidth=1, linestyle=(0, (4, 2)))
     error = [np.maximum(found.share - found.low, 0), np.maximum(found.high - found.share, 0)]
@@ -246,6 +273,10 @@ def plot_calibration(ensemble: Ensemble, X: Any, y: Any, *, n_bins: int = 10, ax
     ax.set_xlabel(f"predicted probability of {label}", color=INK)
     ax.set_ylabel(f"share of {label}, with 95 % interval", color=INK)
     return ax
+
+
+def _in_rules(ensemble: Ensemble, feature: int) -> bool:
+    return bool((ensemble.trees.feature == feature).any())
 
 
 def _kind(ensemble: Ensemble) -> str:

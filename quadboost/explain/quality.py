@@ -9,11 +9,13 @@ import numpy as np
 Z95 = 1.959963984540054  # of the normal distribution: 95 % lie within
 
 
-def label_numbers(y: Any, classes: np.ndarray) -> np.ndarray:
+def label_numbers(y: Any, classes: np.ndarray, n_rows: int) -> np.ndarray:
     """The number of each row's class."""
     labels = np.asarray(y)
     if labels.ndim != 1:
         raise ValueError(f"y has the shape {labels.shape}; give one label for each row")
+    if len(labels) != n_rows:
+        raise ValueError(f"there are {n_rows:,} rows and {len(labels):,} labels; give a label for each row")
     number = {label: n for n, label in enumerate(classes.tolist())}
     found = [number.get(label, -1) for label in labels.tolist()]
     if -1 in found:

@@ -27,9 +27,7 @@ def quality_section(ensemble: Ensemble, scores: np.ndarray, y: Any) -> tuple[str
         return "<p>There are no rows to judge by.</p>", []
     if ensemble.classes is None:
         return _targets(ensemble, scores, y)
-    label = label_numbers(y, ensemble.classes)
-    if len(label) != len(scores):
-        raise ValueError(f"there are {len(scores)} rows and {len(label)} labels; give a label for each row")
+    label = label_numbers(y, ensemble.classes, len(scores))
     probabilities = ensemble.probabilities_of(scores)
     if len(ensemble.classes) == 2:
         return _two_classes(ensemble, np.ravel(scores), probabilities, label)
@@ -74,14 +72,14 @@ def _two_classes(
                     np.append(0.0, found.false_rate[keep]), np.append(0.0, found.true_rate[keep]), "ROC curve",
                     "false alarms", "found", diagonal="up", note=f"area {found.area:.4f}",
                 ),
-                f"Share of the {second} rows found, for each share of false alarms among the {first} rows.",
+                f"ROC curve: share of the {second} rows found, for each share of false alarms among the {first} rows.",
             ),
             card(
                 square_svg(
                     found.true_rate[keep], found.precision[keep], "precision and recall", "found", "precision",
                     note=f"mean {found.average_precision:.4f}",
                 ),
-                f"Share of {second} among the rows that are called so, for each share found.",
+                f"Precision and recall: share of {second} among the rows that are called so, for each share found.",
             ),
         ]  # fmt: skip
     rows += [("log-loss", f"{loss:.4f}"), ("Brier score", f"{brier:.4f}")]
@@ -103,7 +101,7 @@ def _calibration_card(found: Calibration, name: str) -> str:
         found.probability, found.share, "calibration", "predicted probability", "observed share", diagonal="up",
         intervals=(found.low, found.high),
     )  # fmt: skip
-    return card(picture, f"Of rows with like probabilities, which share is {name}; with 95 % intervals.")
+    return card(picture, f"Calibration: of rows with like probabilities, which share is {name}; with 95 % intervals.")
 
 
 def _confusion(scores: np.ndarray, is_second: np.ndarray, p: np.ndarray, first: str, second: str) -> str:
@@ -177,9 +175,15 @@ def _table_of_classes(names: Sequence[str], counts: np.ndarray) -> str:
 
 def _targets(ensemble: Ensemble, scores: np.ndarray, y: Any) -> tuple[str, Figures]:
     predicted = ensemble.predictions_of(scores).reshape(len(scores), -1)
-    targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+    try:
+        targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"y must hold a number for each row: {error}") from None
     if targets.shape != predicted.shape:
-        raise ValueError(f"there are targets of shape {targets.shape} for predictions of shape {predicted.shape}")
+        raise ValueError(
+            f"y has {len(targets):,} rows of {targets.shape[1]} targets; give {len(predicted):,} rows of "
+            f"{predicted.shape[1]}, as the model predicts them"
+        )
     if not np.isfinite(targets).all():
         raise ValueError("y holds a target that is not finite; leave those rows out")
     parts, figures = [], Figures()

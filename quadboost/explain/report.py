@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ..common.checks import file_name
 from ..export.javascript import to_javascript
 from ..export.scorecard import harmless, to_scorecard
 from ..export.sql import to_sql
@@ -23,6 +24,7 @@ from ..model.ensemble import Ensemble
 from ..model.whole_file import whole_file
 from .quality_section import Figures, quality_section
 from .sections import (
+    MOST_SHAPES,
     constraints_section,
     data_section,
     figures_head,
@@ -39,8 +41,9 @@ from .svg import text_of
 from .terms import TRAINING, Terms
 from .words import feature_name, level_text, number_text, shortened
 
-MOST_DOWNLOAD = 1 << 17  # bytes of a download within the page
-ZIPPED = "application/gzip"
+MOST_BYTES = 400_000  # of a page of 30 features; downloads have what is left of it
+MOST_PLAIN = 1 << 15  # bytes of a download that is not compressed
+ROOM_OF_FRAME = 12_000  # bytes of a page beside its sections and its script
 
 
 def report(
@@ -63,7 +66,7 @@ def report(
         The path.
     """
     page = report_html(model, X, y, title=title).encode("utf-8")
-    name = os.fsdecode(path)
+    name = file_name(path)
     with whole_file(name) as file:
         file.write(page)
     return name
@@ -88,8 +91,13 @@ def report_html(model: Any, X: Any, y: Any, *, title: str | None = None) -> str:
         "Rules": rules_section(ensemble),
         "Constraints": constraints_section(ensemble),
         "Try a row": form,
-        "Downloads": _downloads(ensemble),
     }
+    room = (
+        MOST_BYTES * max(1.0, min(ensemble.n_features, MOST_SHAPES) / 30)
+        - len(script)
+        - sum(map(len, sections.values()))
+    )
+    sections["Downloads"] = _downloads(ensemble, int(room) - ROOM_OF_FRAME)
     heading = title or f"A model of {ensemble.info.get('estimator', 'QuadBoost')}"
     return _page(shortened(str(heading), 200), _head(ensemble, matrix, figures), sections, script)
 
@@ -127,26 +135,34 @@ def _means_of_trees(ensemble: Ensemble, is_known: bool) -> list[list[float]]:
     return found
 
 
-def _downloads(ensemble: Ensemble) -> str:
-    """Links that hold their content: no script, no network. What is long is compressed."""
-    items = []
+def _downloads(ensemble: Ensemble, room: int) -> str:
+    """Links that hold their content: no script, no network. What is long is compressed, what is too long left out."""
+    makers: list[tuple[str, Callable[[], str], str]] = [
+        ("shapes.csv", lambda: shapes_csv(ensemble), "the numbers behind the pictures"),
+        ("model.sql", lambda: to_sql(ensemble, "my_table"), "the score in SQL, for DuckDB"),
+    ]
     if ensemble.classes is not None and len(ensemble.classes) == 2:
-        items.append(_link("scorecard.csv", "text/csv", lambda: to_scorecard(ensemble).to_csv(), "points to add up"))
-    items.append(_link("shapes.csv.gz", ZIPPED, lambda: shapes_csv(ensemble), "the numbers behind the pictures"))
-    items.append(_link("model.sql.gz", ZIPPED, lambda: to_sql(ensemble, "my_table"), "the score in SQL, for DuckDB"))
+        makers.insert(0, ("scorecard.csv", lambda: to_scorecard(ensemble).to_csv(), "points to add up"))
+    items = []
+    for name, make, words in makers:
+        items.append(_link(name, make, words, room))
+        room -= len(items[-1])
     return f"<ul>{''.join(items)}</ul><p>quadboost-export writes the model in other languages and dialects.</p>"
 
 
-def _link(name: str, kind: str, make: Callable[[], str], words: str) -> str:
+def _link(name: str, make: Callable[[], str], words: str, room: int) -> str:
     try:
         content = make().encode("utf-8")
     except ValueError as error:
         return f"<li>{text_of(name)}: not available, {text_of(error)}</li>"
-    content = gzip.compress(content, mtime=0) if kind == ZIPPED else content
-    if len(content) > MOST_DOWNLOAD:
-        size = f"{len(content) // 1024:,} kB"
-        return f"<li>{text_of(name)}: too large for this page ({size}); make it with quadboost</li>"
+    kind = "text/csv" if name.endswith(".csv") else "application/sql"
+    if len(content) > MOST_PLAIN:
+        name, kind, content = f"{name}.gz", "application/gzip", gzip.compress(content, mtime=0)
     link = f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"
+    if len(link) > room:
+        return (
+            f"<li>{text_of(name)}: too large for this page ({len(content) // 1024:,} kB); make it with quadboost</li>"
+        )
     return f'<li><a download="{text_of(name)}" href="{link}">{text_of(name)}</a>: {text_of(words)}</li>'
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ast import literal_eval
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,7 @@ MOST_RULES = 50  # listed
 MOST_ROWS = 1000  # whose Shapley values are averaged
 MOST_OPTIONS = 100  # levels in a list to choose from; more are typed
 MOST_LETTERS = 300  # of a parameter
+MOST_LITERAL = 100_000  # letters of constraints that are read
 
 
 def used_features(ensemble: Ensemble) -> np.ndarray:
@@ -125,9 +128,12 @@ def _column(ensemble: Ensemble, feature: int, known: np.ndarray) -> tuple[str, s
         return f"category, {len(levels):,} levels", typical, np.sort(of_level)[::-1][:30]
     if not len(known):
         return "number", "-", np.zeros(1)
-    middle, low, high = float(np.median(known)), float(known.min()), float(known.max())
-    ends = np.quantile(known, [0.005, 0.995])
-    counts: np.ndarray = np.histogram(np.clip(known, *ends), 30)[0] if np.isfinite(ends[1] - ends[0]) else np.zeros(1)
+    middle = float(np.quantile(known, 0.5, method="nearest"))  # one of the values: they may be infinite
+    low, high = float(known.min()), float(known.max())
+    ends = np.quantile(known, [0.005, 0.995], method="nearest")
+    with np.errstate(over="ignore", invalid="ignore"):
+        has_width = bool(np.isfinite(ends[1] - ends[0]))
+    counts: np.ndarray = np.histogram(np.clip(known, *ends), 30)[0] if has_width else np.zeros(1)
     middle_text, low_text, high_text = (number_text(own, 4) for own in (middle, low, high))
     return "number", f"{middle_text} ({low_text} to {high_text})", counts
 
@@ -151,7 +157,7 @@ def importance_section(ensemble: Ensemble, matrix: np.ndarray) -> str:
     unit = score_unit(ensemble) if ensemble.n_outputs == 1 else "score, all outputs together"
     rest = f" {len(found) - len(shown):,} more are not shown." if len(found) > len(shown) else ""
     words = text_of(f"{what}, in units of the score ({unit}).{rest}")
-    return f"<figure>{picture}<figcaption>{words}</figcaption></figure>"
+    return f"<figure><div class=wide>{picture}</div><figcaption>{words}</figcaption></figure>"
 
 
 def shapes_section(ensemble: Ensemble) -> str:
@@ -162,7 +168,8 @@ def shapes_section(ensemble: Ensemble) -> str:
     order = [shapes[own.term] for own in importances(ensemble, kind) if own.term in shapes]
     several = ensemble.n_outputs > 1
     rules = ", of the rules below" if ensemble.n_rules else ""
-    words = [f"The score is the sum of these pictures{rules} and a constant."]
+    unit = "" if several else f" ({score_unit(ensemble)})"
+    words = [f"The score{unit} is the sum of these pictures{rules} and a constant."]
     if len(ensemble.bin_mass):
         words.append("Zero is the average training row; the grey strip shows where the training rows are.")
     else:
@@ -196,9 +203,8 @@ def shapes_section(ensemble: Ensemble) -> str:
 
 def constraints_section(ensemble: Ensemble) -> str:
     """What was asked for, and what is so."""
-    parameters = ensemble.info.get("parameters")
-    asked = parameters.get("monotonic_cst") if isinstance(parameters, dict) else None
-    words = f"<p>Asked for: monotone in {text_of(_plain(asked))}.</p>" if asked else "<p>None were asked for.</p>"
+    asked = _asked_for(ensemble)
+    words = "".join(f"<p>Asked for: {text_of(own)}.</p>" for own in asked) or "<p>None were asked for.</p>"
     if ensemble.n_rules:
         return words
     found: dict[str, list[str]] = {"rises": [], "falls": []}
@@ -215,6 +221,25 @@ def constraints_section(ensemble: Ensemble) -> str:
                 f"<p>The score never {'falls' if way == 'rises' else 'rises'} as these grow: {text_of(listed)}.</p>"
             )
     return words
+
+
+def _asked_for(ensemble: Ensemble) -> list[str]:
+    """The constraints in words. A file tells them as text, or as a list by feature; it may hold anything."""
+    parameters = ensemble.info.get("parameters")
+    found = []
+    for key, name in (("monotonic_cst", "monotone in"), ("interaction_cst", "rules may only join features within")):
+        asked = parameters.get(key) if isinstance(parameters, dict) else None
+        with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+            asked = literal_eval(asked) if isinstance(asked, str) and len(asked) < MOST_LITERAL else asked
+        if isinstance(asked, list) and key == "monotonic_cst" and len(asked) == ensemble.n_features:
+            asked = {feature_name(ensemble, feature): sign for feature, sign in enumerate(asked)}
+        if isinstance(asked, dict):
+            for way, sign in (("never falls", 1), ("never rises", -1)):
+                if names := [str(own) for own, its in asked.items() if its == sign]:
+                    found.append(shortened(f"the score {way} as these grow: {', '.join(names)}", MOST_LETTERS))
+        elif asked:
+            found.append(f"{name} {_plain(asked)}")
+    return found
 
 
 def rules_section(ensemble: Ensemble) -> str:
@@ -250,6 +275,8 @@ def _strongest_output(values: np.ndarray) -> int:
 
 def form_section(ensemble: Ensemble, matrix: np.ndarray, form: dict[str, Any]) -> str:
     """A field for each feature in use; the script fills in the rest."""
+    if not form["features"]:
+        return "<p>There is nothing to try: the model says the same of every row.</p>"
     fields = []
     for feature in form["features"]:
         name = text_of(shortened(feature_name(ensemble, feature), 40))
@@ -279,7 +306,7 @@ def form_section(ensemble: Ensemble, matrix: np.ndarray, form: dict[str, Any]) -
         f'<form id="form" class="script" autocomplete=off><div class=buttons>{buttons}</div>'
         f"<div class=fields>{''.join(fields)}</div></form>"
         '<div class="script" aria-live="polite"><p class=outcome id=outcome></p><p id=problem role=alert></p></div>'
-        '<div id="waterfall" class="script"></div>'
+        '<div id="waterfall" class="script"></div><p id=unit class="script faint"></p>'
         '<div class="script"><h3>What would have to change</h3><p class=faint>One feature at a time, all others as '
         "they are. The model's answer, not advice: a change need not be possible, nor cause anything.</p>"
         "<table class=figures><tbody id=changes></tbody></table></div>"
@@ -299,7 +326,7 @@ def form_data(ensemble: Ensemble, matrix: np.ndarray, means: list[list[float]], 
         "means": means,
         "base": base,
         "options": {str(f): n_values[f] <= MOST_OPTIONS for f in used if f in n_values},
-        "unit": score_unit(ensemble),
+        "units": [score_unit(ensemble, output) for output in range(ensemble.n_outputs)],
         "classes": None if ensemble.classes is None else [shortened(str(own), 40) for own in ensemble.classes.tolist()],
         "names": {str(feature): shortened(feature_name(ensemble, feature), 40) for feature in used},
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
@@ -10,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..common.checks import one_of
+from ..common.checks import at_least, one_of
 from ..common.memory import free_memory
 from ..model.ensemble import Ensemble
 from ..model.patterns import patterns_of
@@ -139,6 +140,15 @@ class Terms:
         return found
 
 
+@contextmanager
+def _needed(name: str) -> Iterator[None]:
+    """Say what to do where a package that few need is not there."""
+    try:
+        yield
+    except ImportError as error:
+        raise ImportError(f"this needs {name}, which is not installed; pip install {name}") from error
+
+
 def rule_words(rule: Rule) -> str:
     return " and ".join(condition.words for condition in rule.conditions)
 
@@ -242,7 +252,7 @@ class Explanation:
         one_of("direction", direction, ("both", "up", "down"))
         values = self.of_output(output)
         rank = {"both": np.abs(values), "up": values, "down": -values}[direction]
-        order = np.argsort(-rank, axis=1, kind="stable")[:, : max(n, 0)]
+        order = np.argsort(-rank, axis=1, kind="stable")[:, : at_least("n", n, 0)]
 
         def reason(i: int, j: int) -> str:
             verb = "raises" if values[i, j] > 0 else "lowers"
@@ -262,17 +272,21 @@ class Explanation:
 
     def of_output(self, output: int | None = None) -> np.ndarray:
         """The values of one output, shape (m, n_terms); None: of the class predicted for each row."""
+        n_outputs = 1 if self.values.ndim == 2 else self.values.shape[2]
+        if output is not None and output not in range(n_outputs):
+            raise ValueError(f"output={output!r:.60} is not known; there are {n_outputs}, counted from 0")
         if self.values.ndim == 2:
             return self.values
-        if output is None and self.ensemble.classes is None and self.values.shape[2] > 1:
-            raise ValueError(f"there are {self.values.shape[2]} targets; say which one: output=0")
+        if output is None and self.ensemble.classes is None and n_outputs > 1:
+            raise ValueError(f"there are {n_outputs} targets; say which one: output=0")
         if output is None:
             return np.take_along_axis(self.values, self.total.argmax(axis=1)[:, None, None], axis=2)[:, :, 0]
         return self.values[:, :, output]
 
     def to_frame(self) -> Any:
         """A pandas frame: base, a column per term, and the score; of several outputs, under the label of each."""
-        pandas = import_module("pandas")
+        with _needed("pandas"):
+            pandas = import_module("pandas")
         base = np.broadcast_to(self.base, (len(self), *np.shape(self.base)))
         whole = np.concatenate([base[:, None], self.values, self.total[:, None]], axis=1)
         names = ["base", *self.terms, self.scale]
@@ -284,7 +298,8 @@ class Explanation:
 
     def to_shap(self) -> Any:
         """A `shap.Explanation` of the Shapley values by feature, for the plots of shap."""
-        shap = import_module("shap")
+        with _needed("shap"):
+            shap = import_module("shap")
         model, data = self.ensemble, self.matrix.astype(object)
         for feature in model.categories:
             data[:, feature] = [value_text(model, feature, value) for value in self.matrix[:, feature].tolist()]

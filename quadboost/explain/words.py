@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ..model.ensemble import Ensemble
@@ -28,8 +29,9 @@ def feature_number(ensemble: Ensemble, feature: int | str) -> int:
 
 
 def number_text(value: float, digits: int = 6) -> str:
-    """A number as people write it: whole ones whole, others with so many digits."""
-    return f"{value:.0f}" if value == round(value) and abs(value) < 1e15 else f"{value:.{digits}g}"
+    """A number as people write it: whole ones whole, others with so many digits, large ones without a point."""
+    is_whole = math.isfinite(value) and (value == round(value) or abs(value) >= 10.0**digits)
+    return f"{value:.0f}" if is_whole and abs(value) < 1e15 else f"{value:.{digits}g}"
 
 
 def level_text(level: list[Any]) -> str:

@@ -182,6 +182,13 @@ class Additive:
     def link(self) -> str:
         return self.ensemble.link
 
+    @cached_property
+    def size(self) -> float:
+        """What no score is larger than, nor any sum on the way to it."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            most = [np.abs(term.as_tree().values).max(axis=0) for term in self.terms]
+            return float(np.max(np.sum([np.abs(self.intercept), *most], axis=0)))
+
     @property
     def used(self) -> list[int]:
         """The features that the terms look at."""
@@ -196,6 +203,10 @@ class Additive:
     def target_names(self) -> list[str]:
         """Of the predictions of a regression."""
         return self._by_output("prediction", range(self.n_outputs))
+
+    @property
+    def intercept_names(self) -> list[str]:
+        return self._by_output("intercept", self.classes or range(self.n_outputs))
 
     def _by_output(self, name: str, suffixes: Iterable[Any]) -> list[str]:
         return (
@@ -284,14 +295,19 @@ def additive(model: Any) -> Additive:
     }
     for feature, order in ensemble.schema.orders.items():  # text, which the score follows by its place
         levels[feature] = {level: place for place, level in enumerate(order)}
-    return Additive(
+    with np.errstate(over="ignore", invalid="ignore"):  # told below
+        terms = [*_steps(ensemble, names), *_trees(ensemble)]
+    form = Additive(
         ensemble=ensemble,
         names=names,
         holds=tuple(_holds(ensemble, feature) for feature in range(ensemble.n_features)),
         levels=levels,
         intercept=np.atleast_1d(np.asarray(ensemble.intercept, dtype=np.float64)),
-        terms=[*_steps(ensemble, names), *_trees(ensemble)],
+        terms=terms,
     )
+    if not np.isfinite(form.size):
+        raise ValueError("the weights of this model add up to scores beyond all doubles; train on smaller targets")
+    return form
 
 
 def _holds(ensemble: Ensemble, feature: int) -> str:
@@ -311,11 +327,13 @@ def _plain(value: Any, name: str) -> str | float:
     return float(value)
 
 
-def check_text(texts: Iterable[Any], target: str, *, nul: bool = False) -> None:
+def check_text(
+    texts: Iterable[Any], target: str, *, nul: bool = False, remedy: str = "rename it before training"
+) -> None:
     """Refuse text that the programs of a target cannot hold; some can hold a NUL."""
     for text in texts:
         if isinstance(text, str) and (("\0" in text and not nul) or not _is_unicode(text)):
-            raise ValueError(f"{text!r} has a character that {target} cannot hold; rename it before training")
+            raise ValueError(f"{text!r} has a character that {target} cannot hold; {remedy}")
 
 
 def check_labels(labels: Iterable[Any], target: str, most: int = 2**63 - 1) -> None:

@@ -20,9 +20,9 @@ HEAD = r"""/* A QuadBoost model, in C99. Compile with an ordinary compiler, not 
  *
  * A row is numbers[NAME_FEATURES], NaN where missing (true is 1, false 0). NAME_has_text says which features hold text:
  * theirs is texts[NAME_FEATURES], UTF-8, NULL where missing. If none does, texts may be NULL. NAME_score writes
- * scores[NAME_OUTPUTS], NAME_contributions what each of NAME_TERMS terms adds to them, term after term, names in
- * NAME_term_names. NAME_predict writes the probabilities of NAME_CLASSES classes, or the targets of a regression;
- * NAME_label returns the place of the label in NAME_classes. All of it is reentrant.
+ * scores[NAME_OUTPUTS]. NAME_contributions writes what each of NAME_TERMS terms adds to NAME_intercept to make them,
+ * term after term, names in NAME_term_names. NAME_predict writes the probabilities of NAME_CLASSES classes, or the
+ * targets of a regression; NAME_label returns the place of the label in NAME_classes. All of it is reentrant.
  *
  * Self-test: cc -DNAME_SELF_TEST THIS_FILE -lm && ./a.out
  */
@@ -287,7 +287,7 @@ def _tables(model: Additive) -> str:
         _array("const char *const NAME_feature_names", map(_text, model.names)),
         _array("const char *const NAME_term_names", [_text(term.name) for term in model.terms]),
         _classes(model.classes),
-        _array("static const double NAME_intercept", map(float.hex, model.intercept.tolist())),
+        _array("const double NAME_intercept", map(float.hex, model.intercept.tolist())),
         *_levels(model),
         _array("static const int NAME_step_feature", [str(term.feature) for term in steps]),
         _array("static const int NAME_cut_start", map(str, _starts(len(term.cuts) for term in steps))),

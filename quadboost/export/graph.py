@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..data.schema import MIXED, TEXT
-from .additive import Additive, Steps, Term, Tree
+from .additive import Additive, Steps, Term, Tree, check_labels, check_text
 
 if TYPE_CHECKING:
     from onnx import NodeProto, TensorProto
@@ -18,7 +18,7 @@ ML = "ai.onnx.ml"
 OPSETS = {"": 21, ML: 5}  # the first with a TreeEnsemble of doubles
 UP_TO, EQUAL = 0, 4  # modes of nodes: true where the value is at most the threshold, or equals it
 PREFIX = "quadboost/"  # of names inside the model
-OUTPUTS = ("scores", "label", "probabilities", "prediction", "contributions")
+OUTPUTS = ("scores", "label", "probabilities", "prediction", "intercept", "contributions")
 NEEDS_ONNX = "exporting to ONNX needs onnx, which is not installed; pip install 'quadboost[onnx]'"
 
 
@@ -70,12 +70,18 @@ class Graph:
 
     def outputs_of(self, model: Additive, columns: list[str], contributions: bool = False) -> dict[str, str]:
         """What the model makes of columns of shape (m, 1), or of one matrix; output -> where it is."""
-        if self.missing_text in {value for levels in model.levels.values() for value in levels}:
+        known = {value for levels in model.levels.values() for value in levels}
+        check_labels(model.classes, "ONNX")
+        check_text([*model.classes, *known], "ONNX", nul=True)
+        if self.missing_text in known:
             raise ValueError(
                 f"missing_text={self.missing_text!r} is a level; give text that is none for missing values"
             )
-        terms = [self._term(term, self._numbers(model, columns)) for term in self._terms(model)]
-        scores = self.constant(model.intercept[None, :])
+        numbers = self._numbers(model, columns)
+        first, *others = self._terms(model)
+        # The intercept has no node: onnxruntime takes one below 1e-45 for 0, and leaves it out.
+        scores = self._term(first, numbers, model.intercept)
+        terms = [self._term(term, numbers) for term in others]
         for term in terms:
             scores = self.add("Add", scores, term)
         outputs = {"scores": self._flat(scores) if model.ensemble.weight.ndim == 1 else scores}
@@ -87,7 +93,8 @@ class Graph:
             predictions = scores if model.link == "identity" else self._exp(self._rounded(scores))
             outputs["prediction"] = self._flat(predictions) if model.ensemble.weight.ndim == 1 else predictions
         if contributions:
-            outputs["contributions"] = self._stack(model, terms)
+            outputs["intercept"] = self.constant(model.intercept)
+            outputs["contributions"] = self._stack(model, [self._term(first, numbers), *terms])
         return outputs
 
     def _terms(self, model: Additive) -> list[Term]:
@@ -123,9 +130,10 @@ class Graph:
             return self.add("Cast", level, to=self.element)
         return self._term(_levels_as_steps(levels), column)
 
-    def _term(self, term: Term, numbers: str) -> str:
-        """What a term adds, shape (m, n_outputs)."""
+    def _term(self, term: Term, numbers: str, start: float | np.ndarray = 0.0) -> str:
+        """What a term adds to a start, shape (m, n_outputs)."""
         tree = term.as_tree()
+        tree = replace(tree, values=start + tree.values)
         if self.ml >= 5 and tree.values.shape[1] == 1:
             return self._leaf_value(tree, numbers)
         return self.add("Gather", self.constant(tree.values), self._leaf(tree, numbers), axis=0)
@@ -227,9 +235,9 @@ class Graph:
             zero, places = self.constant(0.0), self.constant(np.arange(model.n_outputs)[None, :])
             shares = self.add("Max", self.add("Add", scores, self.constant(1.0)), zero)
             certain = self.add("Cast", self.add("Equal", label, places), to=self.element)
-            hopeless = self.add("Not", self.add("Greater", self._total(shares), zero))
+            hopeless = self.add("Not", self.add("Greater", self._total(shares, model.n_outputs), zero))
             shares = self.add("Where", hopeless, certain, shares)
-        return self.add("Div", shares, self._total(shares))
+        return self.add("Div", shares, self._total(shares, model.n_outputs))
 
     def _two_classes(self, link: str, scores: str) -> tuple[str, str]:
         one, zero = self.constant(1.0), self.constant(0.0)
@@ -242,8 +250,17 @@ class Graph:
         second = self.add("Min", self.add("Max", half, zero), one)
         return self.add("Sub", one, second), second
 
-    def _total(self, shares: str) -> str:
+    def _total(self, shares: str, n: int) -> str:
+        """The sum of n columns. More than a few are added in pairs first, so that small ones are not lost."""
+        while n > 8:
+            paired = n // 2 * 2
+            pairs = self.add("Add", self._every_second(shares, 0, paired), self._every_second(shares, 1, paired))
+            rest = [self._every_second(shares, paired, n)] if n > paired else []
+            shares, n = self.add("Concat", pairs, *rest, axis=1), n - paired // 2
         return self.add("ReduceSum", shares, self.constant(np.array([1])), keepdims=1)
+
+    def _every_second(self, columns: str, first: int, end: int) -> str:
+        return self.add("Slice", columns, *(self.constant(np.array([value])) for value in (first, end, 1, 2)))
 
     def _rounded(self, scores: str) -> str:
         """Multiples of 2^-44, which the last bit of 256 is: as quadboost/model/links.py rounds."""

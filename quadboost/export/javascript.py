@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from base64 import b64encode
 from typing import Any
 
 import numpy as np
 
 from ..common.checks import text
 from .additive import Additive, Steps, Term, additive, check_labels
+from .packing import packed
 
 MOST = 2**53  # integers beyond it are not all numbers of JavaScript
 # Words of the language; what the program needs, node gives a file, or a page cannot change without harm.
@@ -38,47 +38,61 @@ var NAME = (function () {
   const model = MODEL;
   const levels = model.levels.map((pairs) => pairs && new Map(pairs));
   const kinds = model.levels.map((pairs) => pairs && new Set(pairs.map((pair) => typeof pair[0])));
-  unpack(model.terms, doublesOf(model.numbers), model.intercept.length);
+  unpack(bitsOf(model.bits), model.intercept.length);
 
-  // Doubles of eight bytes, the lowest first, in base64: a third of the size of decimals.
-  function doublesOf(text) {
-    const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const view = new DataView(new ArrayBuffer(text.length)), doubles = [];
-    let word = 0, n = 0;
-    for (let i = 0; i < text.length && text[i] !== "="; i++) {
-      word = ((word << 6) | digits.indexOf(text[i])) & 0xffffff;
-      if (i % 4 > 0) view.setUint8(n++, word >> (6 - 2 * (i % 4)));
-    }
-    for (let i = 0; i + 8 <= n; i += 8) doubles.push(view.getFloat64(i, true));
-    return doubles;
+  // Bits, 13 of them in two characters, the lowest first. The function that is returned takes the next n.
+  function bitsOf(text) {
+    let word = 0, held = 0, next = 0;
+    const digit = () => {
+      const code = text.charCodeAt(next++);  // three characters are left out: they mean something in a script
+      return code - 33 - (code > 34) - (code > 60) - (code > 92);
+    };
+    return (n) => {
+      for (; held < n; held += 13) word += (digit() + 91 * digit()) * 2 ** held;
+      const found = word % 2 ** n;
+      word = Math.floor(word / 2 ** n);
+      held -= n;
+      return found;
+    };
   }
 
-  // Steps are cuts, then values, those of a missing one last. A node of a tree is -1 for a leaf, which has values, or
-  // 4 times its feature, and 2 if it asks for a level, and 1 if missing values go right; it has a threshold. The next
-  // node is to its left, the one after the leaf that ends all of that to its right.
-  function unpack(terms, doubles, outputs) {
-    let next = 0;
-    const take = (n) => doubles.slice(next, (next += n));
-    for (const term of terms) {
-      term.values = [];
-      if (term.nodes === undefined) {
-        term.cuts = take(term.cuts);
-        for (let i = 0; i < term.cuts.length + 2; i++) term.values.push(take(outputs));
-        continue;
-      }
+  // Steps are cuts, then values, those of a missing one last. A node of a tree is 0 for a leaf, which has values, or 1,
+  // the place of its question, and 1 if missing values go right. The next node is to its left, the one after the leaf
+  // that ends all of that to its right.
+  function unpack(take, outputs) {
+    const view = new DataView(new ArrayBuffer(8));
+    const widthOf = (n) => { let bits = 0; while (2 ** bits < n) bits++; return bits; };
+    const headWidth = widthOf(model.heads.length);
+    const double = () => {
+      view.setUint32(4, take(32));
+      view.setUint32(0, take(20) + model.heads[take(headWidth)] * 2 ** 20);
+      return view.getFloat64(0);
+    };
+    const doubles = (n) => Array.from({ length: n }, double);
+    const question = (feature, isLevel, threshold) => ({ feature: feature, isLevel: isLevel, threshold: threshold });
+    const questions = model.questions.map((code) => question(code >> 1, (code & 1) > 0, double()));
+    for (const term of model.terms) {
+      if (term.cuts === undefined) continue;
+      term.cuts = doubles(term.cuts);
+      term.values = Array.from({ length: term.cuts.length + 2 }, () => doubles(outputs));
+      for (const cut of term.cuts) questions.push(question(term.feature, false, cut));
+    }
+    const leaf = question(-1, false, 0), width = widthOf(questions.length);
+    for (const term of model.terms) {
+      if (term.cuts) continue;
+      Object.assign(term, { features: [], isLevel: [], thresholds: [], missingRight: [], right: [], values: [] });
       const open = [];
-      term.features = term.nodes.map((code) => code >> 2);
-      term.isLevel = term.nodes.map((code) => (code & 2) > 0);
-      term.missingRight = term.nodes.map((code) => (code & 1) > 0);
-      term.thresholds = [];
-      term.right = [];
-      term.nodes.forEach((code, node) => {
-        term.thresholds.push(code < 0 ? 0 : take(1)[0]);
-        term.values.push(code < 0 ? take(outputs) : null);
-        if (code >= 0) open.push(node);
+      for (let ends = false; !ends; ) {
+        const node = term.features.length, asks = take(1) > 0, own = asks ? questions[take(width)] : leaf;
+        term.features.push(own.feature);
+        term.isLevel.push(own.isLevel);
+        term.thresholds.push(own.threshold);
+        term.missingRight.push(asks && take(1) > 0);
+        term.values.push(asks ? null : doubles(outputs));
+        if (asks) open.push(node);
         else if (open.length) term.right[open.pop()] = node + 1;
-      });
-      delete term.nodes;
+        else ends = true;
+      }
     }
   }
 
@@ -256,7 +270,7 @@ def to_javascript(model: Any, *, name: str = "quadboostModel") -> str:
 
 
 def _model(model: Additive) -> dict[str, Any]:
-    examples, numbers = model.examples, np.concatenate([np.empty(0), *map(_numbers, model.terms)])
+    examples, numbers = model.examples, packed(model.terms)
     check_labels(model.classes, "JavaScript", MOST)
     bits = [[f"{word:016x}" for word in row] for row in examples.scores.view(np.uint64).tolist()]
     return {
@@ -271,7 +285,9 @@ def _model(model: Additive) -> dict[str, Any]:
         "ordered": [feature for feature in model.levels if np.isnan(model.unseen(feature))],
         "intercept": model.intercept.tolist(),
         "terms": [_term(term) for term in model.terms],
-        "numbers": b64encode(numbers.astype("<f8").tobytes()).decode("ascii"),
+        "heads": numbers.heads,
+        "questions": numbers.questions,
+        "bits": numbers.bits,
         "examples": [{"row": row, "scores": own} for row, own in zip(examples.rows, bits, strict=True)],
     }
 
@@ -279,13 +295,4 @@ def _model(model: Additive) -> dict[str, Any]:
 def _term(term: Term) -> dict[str, Any]:
     if isinstance(term, Steps):
         return {"name": term.name, "feature": term.feature, "cuts": len(term.cuts)}
-    code = 4 * term.feature + 2 * term.is_level + term.missing_right
-    return {"name": term.name, "nodes": np.where(term.feature < 0, -1, code).tolist()}
-
-
-def _numbers(term: Term) -> np.ndarray:
-    """Cuts and values; of a tree, node by node, a threshold or the values of a leaf."""
-    if isinstance(term, Steps):
-        return np.concatenate([term.cuts, term.values.ravel(), term.missing])
-    each = zip(term.feature.tolist(), term.threshold.tolist(), term.values.tolist(), strict=True)
-    return np.array([one for feature, threshold, own in each for one in (own if feature < 0 else [threshold])])
+    return {"name": term.name}

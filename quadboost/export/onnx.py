@@ -15,7 +15,7 @@ import numpy as np
 from .._version import __version__
 from ..common.checks import one_of
 from ..data.schema import MIXED, TEXT
-from .additive import Additive, Examples, additive, check_labels, check_text
+from .additive import Additive, Examples, additive, check_text
 from .graph import PREFIX, Graph, import_onnx, input_names
 from .preparation import ML_OPSET, Preparation, split
 
@@ -49,7 +49,7 @@ def to_onnx(
         Of inputs and scores. float64 has the bits of `decision_function`. float32 takes the same steps for any float32
         values, but rounds what they are worth.
     contributions : bool
-        Also return what each term adds to the score.
+        Also return the intercept, and what each term adds to it to make the score.
     missing_text : str
         What stands for a missing text, which ONNX has not. It must be no level.
 
@@ -64,8 +64,6 @@ def to_onnx(
     before, last = split(model) if hasattr(model, "steps") else ([], model)
     form = additive(last)
     check_text(form.names, "ONNX")
-    check_labels(form.classes, "ONNX")
-    check_text([*form.classes, *(v for levels in form.levels.values() for v in levels)], "ONNX", nul=True)
     if X is not None or before:
         _check_rows(X, dtype)
     if before:
@@ -160,7 +158,7 @@ def _check_options(dtype: Any, contributions: Any, missing_text: Any) -> None:
     one_of("contributions", contributions, (False, True))
     if not isinstance(missing_text, str):
         raise ValueError(f"missing_text={missing_text!r:.60} must be text")
-    check_text([missing_text], "ONNX")
+    check_text([missing_text], "ONNX", remedy="give other text")
 
 
 def _check_rows(X: Any, dtype: str) -> None:
@@ -202,13 +200,12 @@ def _inputs(model: Additive, graph: Graph) -> tuple[list[Any], list[str]]:
 def _shape(model: Additive, output: str) -> list[int | None]:
     several = [] if model.ensemble.weight.ndim == 1 else [model.n_outputs]
     shapes = {"label": [], "probabilities": [len(model.classes)], "contributions": [len(model.terms) or 1, *several]}
-    return [None, *shapes.get(output, several)]
+    return [model.n_outputs] if output == "intercept" else [None, *shapes.get(output, several)]
 
 
 def _tests(model: Additive, graph: Graph, examples: Examples) -> dict[str, Any]:
     """Rows, their scores, and by how much these may differ."""
-    size = np.abs(model.intercept) + sum(np.abs(term.as_tree().values).max(axis=0) for term in model.terms)
-    rounding = 0.0 if graph.dtype == np.float64 else float(np.max(size)) * (len(model.terms) + 2) * 2.0**-24
+    rounding = 0.0 if graph.dtype == np.float64 else model.size * (len(model.terms) + 2) * 2.0**-24
     return {
         "rows": examples.rows,
         "scores": examples.hexadecimal(),

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .additive import additive
+from .additive import Additive, additive
 from .graph import ML, Graph
 from .preparation import ML_OPSET, NEEDS_SKL2ONNX
 
@@ -23,7 +23,8 @@ def register() -> None:
     from ..estimators.plain import QuadBoostClassifier, QuadBoostRegressor
 
     for kind in (QuadBoostClassifier, QuadBoostClassifierCV):
-        options = {"zipmap": [True, False, "columns"], "nocl": [True, False], "output_class_labels": [True, False]}
+        # skl2onnx itself asks for the second, and for the third where a model is calibrated by its scores.
+        options = {"zipmap": [True, False], "nocl": [False], "raw_scores": [True, False]}
         update_registered_converter(kind, kind.__name__, _classifier_shapes, _convert, options=options)
     for other in (QuadBoostRegressor, QuadBoostRegressorCV):
         update_registered_converter(other, other.__name__, _regressor_shapes, _convert)
@@ -34,10 +35,12 @@ def _classifier_shapes(operator: Any) -> None:
     from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType, Int64TensorType, StringTensorType
 
     classes = operator.raw_operator.classes_
-    label = StringTensorType if classes.dtype.kind in "UO" else Int64TensorType
-    operator.outputs[0].set_type(label([None]))
-    zipmap = operator.scope_inst.get_options(operator.raw_operator, {"zipmap": True})["zipmap"]
-    operator.outputs[1].set_type((FloatTensorType if zipmap else DoubleTensorType)([None, len(classes)]))
+    is_text = classes.dtype.kind in "UO"
+    if not is_text and (broken := [label for label in classes.tolist() if label != int(label)]):
+        raise ValueError(f"the label {broken[0]} is no whole number, which skl2onnx cannot have; make it text")
+    operator.outputs[0].set_type((StringTensorType if is_text else Int64TensorType)([None]))
+    is_mapped = any(other.type == "SklearnZipMap" for other in operator.outputs[1].operators_inputs_)
+    operator.outputs[1].set_type((FloatTensorType if is_mapped else DoubleTensorType)([None, len(classes)]))
 
 
 def _regressor_shapes(operator: Any) -> None:
@@ -56,10 +59,13 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
         columns = [graph.add("Concat", *columns, axis=1)]
     outputs = graph.outputs_of(form, columns)
     if form.classes:
-        whole = form.ensemble.classes.dtype.kind in "iub"  # type: ignore[union-attr]
-        label = graph.add("Cast", outputs["label"], to=graph._integer) if whole else outputs["label"]
-        kind = operator.outputs[1].type.to_onnx_type().tensor_type.elem_type
-        results = [label, graph.add("Cast", outputs["probabilities"], to=kind)]
+        kinds = [variable.type.to_onnx_type().tensor_type.elem_type for variable in operator.outputs]
+        raw = scope.get_options(operator.raw_operator, {"raw_scores": False})["raw_scores"]
+        found = (
+            outputs["label"],
+            _scores_by_class(graph, outputs["scores"], form) if raw else outputs["probabilities"],
+        )
+        results = [graph.add("Cast", one, to=kind) for one, kind in zip(found, kinds, strict=True)]
     else:
         shape = graph.constant(np.array([-1, form.n_outputs]))
         results = [graph.add("Reshape", outputs["prediction"], shape)]
@@ -70,6 +76,14 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     container.nodes.extend(graph.nodes)
     container.initializers.extend(graph.initializers)
     container.node_domain_version_pair_sets |= {("", OPSET), (ML, ML_OPSET)}
+
+
+def _scores_by_class(graph: Graph, scores: str, form: Additive) -> str:
+    """Of two classes, that of the second and its negative."""
+    if form.ensemble.weight.ndim == 2:
+        return scores
+    second = graph.add("Unsqueeze", scores, graph.constant(np.array([1])))
+    return graph.add("Concat", graph.add("Neg", second), second, axis=1)
 
 
 def _as_double(graph: Graph, variable: Any) -> str:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..common.checks import at_least, finite, positive
+from ..common.checks import at_least, file_name, finite, positive
 from ..model.whole_file import whole_file
 from .additive import BOOLEAN, Additive, Steps, Term, Tree, additive
 
@@ -58,7 +58,7 @@ class Scorecard:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a .csv or an .xlsx file, by the ending; it appears whole or not at all."""
-        name = os.fsdecode(path)
+        name = file_name(path)
         if not name.lower().endswith((".csv", ".xlsx")):
             raise ValueError(f"{name!r} ends in neither .csv nor .xlsx")
         content = self.to_xlsx() if name.lower().endswith(".xlsx") else self.to_csv().encode("utf-8-sig")

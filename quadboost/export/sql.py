@@ -127,7 +127,7 @@ def to_sql(
     keep : sequence of str
         Columns of the table that are returned as they are, before the others.
     contributions : bool
-        Also return what each term adds to the score.
+        Also return the intercept, and what each term adds to it to make the score.
 
     Returns
     -------
@@ -137,9 +137,7 @@ def to_sql(
     """
     one_of("dialect", dialect, tuple(DIALECTS))
     one_of("contributions", contributions, (False, True))
-    place = [text("table", table)] if isinstance(table, str) else texts("table", table)
-    if not place:
-        raise ValueError(f"table={table!r} has no name; give that of the table to score")
+    place = _place_of(table)
     writer = _Writer(additive(model), DIALECTS[dialect], contributions)
     query = writer.query(place, texts("keep", keep))
     test = "\n".join(TEST + line for line in writer.test().split("\n"))
@@ -147,9 +145,22 @@ def to_sql(
     return f"{head}{query}\n{test}\n"
 
 
-def self_test(text: str) -> str:
+def self_test(sql: str) -> str:
     """The query in what `to_sql` wrote that returns the example rows whose score differs."""
-    return "\n".join(line.removeprefix(TEST) for line in text.split("\n") if line.startswith(TEST))
+    lines = [line.removeprefix(TEST) for line in text("sql", sql).split("\n") if line.startswith(TEST)]
+    if not lines:
+        raise ValueError(f"{sql!r:.60} has no self-test; give all of what to_sql returned")
+    return "\n".join(lines)
+
+
+def _place_of(table: Any) -> list[str]:
+    """The names that lead to a table."""
+    if isinstance(table, bytes) or not isinstance(table, Iterable):
+        raise ValueError(f"table={table!r:.60} must be the name of a table, or a sequence such as (schema, table)")
+    place = [text("table", table)] if isinstance(table, str) else texts("table", table)
+    if not place:
+        raise ValueError(f"table={table!r} has no name; give that of the table to score")
+    return place
 
 
 def _identifier(name: str) -> str:
@@ -183,15 +194,21 @@ class _Writer:
                 f"needs more; keep fewer columns, {less}or use another dialect or export"
             )
 
+    def _check_kept(self, keep: list[str], returned: list[str]) -> None:
+        same = self.dialect.same
+        ours, kept = {same(name) for name in returned}, [same(name) for name in keep]
+        if taken := [name for name in keep if same(name) in ours]:
+            raise ValueError(f"keep has {listed(taken)}, which the query returns already")
+        if twice := [name for name in keep if kept.count(same(name)) > 1]:
+            raise ValueError(f"keep has {listed(twice)}, which are one column to {self.dialect.name}; name it once")
+
     # ---- the two queries
 
     def query(self, table: list[str], keep: list[str]) -> str:
-        check_text([*table, *keep], "SQL")
+        check_text([*table, *keep], "SQL", remedy="no table or column has such a name")
         same = self.dialect.same
         results = self._results()
-        taken = [same(name) for name, _ in results] + [same(name) for name in keep]
-        if twice := [name for name in keep if taken.count(same(name)) > 1]:
-            raise ValueError(f"keep has {listed(twice)}, which the query returns already")
+        self._check_kept(keep, [name for name, _ in results])
         # No name of ours may be that of the table: SQLite would take the one for the other.
         while any(same(name).startswith(same(self.prefix)) for name in table):
             self.prefix += "_"
@@ -405,6 +422,8 @@ class _Writer:
                 share = f"CASE WHEN total > 0 THEN p{{0}} / total WHEN label = {{0}} THEN {one} ELSE {zero} END"
             results += [(f"probability_{label}", share.format(k)) for k, label in enumerate(model.classes)]
         if self.contributions:
+            intercept = map(self.dialect.double, model.intercept.tolist())
+            results += zip(model.intercept_names, intercept, strict=True)
             suffixes = [name.removeprefix("score") for name in model.score_names]
             for t, term in enumerate(model.terms):
                 results += [(f"contribution_{term.name}{suffixes[k]}", f"t{t}_{k}") for k in outputs]

@@ -24,6 +24,7 @@ from ..kernels.sums import bin_sums
 from ..voters.bins import starts
 from ..voters.columns import Voters
 from ..voters.trees import MOST_LEAVES, Trees
+from .monotone import within_signs
 
 SHRINKAGE = 0.1
 DIRECTIONS = 3  # combinations of outputs that a tree is grown to
@@ -42,7 +43,8 @@ class Growth:
     growth_rows: int = 200_000
     seed: int = 0
     groups: np.ndarray | None = None  # (n_groups, d) which features may meet in a rule
-    sign: np.ndarray | None = None  # (d,) of features that the score must rise or fall with
+    signs: np.ndarray | None = None  # (d, n_outputs) of features that a score must rise or fall with
+    keeps_steps: bool = False  # whether these are the model, so that signs are on them, and not on weights of rules
 
     def __post_init__(self) -> None:
         at_least("n_trees", self.n_trees, 0)
@@ -108,11 +110,11 @@ def grow_on(
         in_bag = half(rows.keys, rows.copies, rows.before, number)
         part, node = rows.tree(pull, growth, number, in_bag)
         if len(part.feature) > 1:
-            step = SHRINKAGE * rows.steps(node, len(part.feature), pull, loss.bend(pull, rows.y))
+            step = SHRINKAGE * rows.steps(node, part, pull, loss.bend(pull, rows.y), growth)
             scores += step[node]
             before, pull = pull, loss.pull(scores, rows.y)
             explained += rows.fall(before, pull, rows.copies - in_bag)
-            grown.add(part, step)
+            grown.add(part, step[part.order])
         tell()
         if max_seconds is not None and time.monotonic() - start > max_seconds:
             break
@@ -128,6 +130,10 @@ class _Part(NamedTuple):
     missing_right: np.ndarray
     order: np.ndarray
 
+    @property
+    def tree(self) -> Trees:
+        return Trees(np.array([0, len(self.feature)]), self.feature, self.threshold, self.missing_right)
+
 
 class _Parts:
     """Trees grown so far."""
@@ -137,7 +143,7 @@ class _Parts:
 
     def add(self, part: _Part, step: np.ndarray) -> None:
         self.parts.append(part)
-        self.step.append(step[part.order])
+        self.step.append(step)
 
     def trees(self) -> Trees:
         if not self.parts:
@@ -192,11 +198,12 @@ class _Rows:
         column, cut, missing_right = np.full(most, -1, np.int32), np.zeros(most, np.int32), np.zeros(most, np.uint8)
         child, n_nodes = np.zeros((most, 2), np.int32), 1
         groups = np.ones((1, d), np.uint8) if growth.groups is None else growth.groups
-        sign = np.zeros(d, np.int8) if growth.sign is None else growth.sign
+        sign = np.zeros(d, np.int8) if growth.signs is None else _common(growth.signs)
+        side = 0 * sign if growth.keeps_steps else sign  # of a rule with a weight all signs agree
         most_columns = d if growth.max_conditions is None else min(d, growth.max_conditions)
         if len(rows):
             n_nodes = grow(
-                self.codes, self.bin_start, self.voters.is_level, sign, mass, target, rows, groups, most_columns,
+                self.codes, self.bin_start, self.voters.is_level, sign, side, mass, target, rows, groups, most_columns,
                 self.least_mass, growth.max_leaves, column, cut, missing_right, child,
             )  # fmt: skip
         column, node, order = column[:n_nodes], np.zeros(len(self.y), np.uint32), np.empty(n_nodes, np.int32)
@@ -217,8 +224,9 @@ class _Rows:
         signs = 2.0 * bits.astype(np.float64).reshape(n_outputs, DIRECTIONS) - 1.0
         return np.column_stack([(pull * own).sum(axis=1) for own in signs.T])
 
-    def steps(self, node: np.ndarray, n_nodes: int, pull: np.ndarray, bend: np.ndarray) -> np.ndarray:
+    def steps(self, node: np.ndarray, part: _Part, pull: np.ndarray, bend: np.ndarray, growth: Growth) -> np.ndarray:
         """The best step at each leaf, shape (n_nodes, n_outputs); zero at other nodes."""
+        n_nodes = len(part.order)
         values, n_outputs = np.column_stack([pull, bend]), pull.shape[1]
         whole, units = np.empty(values.shape, np.int64), []
         for own, found in zip(values.T, whole.T, strict=True):
@@ -229,7 +237,16 @@ class _Rows:
         bin_sums(node[:, None], whole, np.array([0, n_nodes]), sums, 1)
         found = sums * units
         pull, bend = found[:, :n_outputs], found[:, n_outputs:]
-        return np.divide(pull, bend, out=np.zeros_like(pull), where=bend > 0)
+        step = np.divide(pull, bend, out=np.zeros_like(pull), where=bend > 0)
+        if growth.signs is not None and growth.keeps_steps:
+            own = part.order
+            step[own] = within_signs(part.tree, self.voters.is_level, step[own], bend[own], growth.signs)
+        return step
+
+
+def _common(signs: np.ndarray) -> np.ndarray:
+    """The sign of each feature; 0 where outputs differ."""
+    return np.where((signs == signs[:, :1]).all(axis=1), signs[:, 0], 0).astype(np.int8)
 
 
 def _column(weight: np.ndarray | None) -> np.ndarray | None:

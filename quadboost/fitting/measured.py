@@ -158,11 +158,6 @@ def grow_for(
     Many classes are told apart better by trees that were grown to their log-likelihood, also under the squared loss.
     """
     check_targets(options.loss, problem.targets(rows, options.loss))
-    if options.mode == "forward" and problem.signs is not None:
-        raise ValueError(
-            "mode='forward' takes trees as they were grown, and monotonic_cst is on the weights that rules are given "
-            "after that; use mode='corrective', or n_trees=0"
-        )
     if (
         options.loss == "squared"
         and options.mode == "corrective"
@@ -174,18 +169,13 @@ def grow_for(
         loss, y = loss_of(problem, rows, options)
     growth, meetings = options.growth, problem.meetings
     most = min((own for own in (growth.max_conditions, meetings.most) if own is not None), default=None)
-    growth = replace(growth, max_conditions=most, groups=meetings.groups, sign=_common(problem.signs))
+    growth = replace(
+        growth, max_conditions=most, groups=meetings.groups, signs=problem.signs, keeps_steps=options.mode == "forward"
+    )
     return grow_trees(
         voters, codes, y, rows.weight, loss, growth, bool(options.fit_intercept), tell,
         repeats=rows.repeats, max_seconds=options.schedule.share(0.0, 2).max_seconds,
     )  # fmt: skip
-
-
-def _common(signs: np.ndarray | None) -> np.ndarray | None:
-    """The sign of each feature; 0 where outputs differ."""
-    if signs is None:
-        return None
-    return np.where((signs == signs[:, :1]).all(axis=1), signs[:, 0], 0).astype(np.int8)
 
 
 class Warm(NamedTuple):

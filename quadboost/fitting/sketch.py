@@ -39,8 +39,7 @@ class Sketch:
         """Nearly the inverse of the Gram matrix and a ridge, given its diagonal, times rows of shape (n, K)."""
         inverse = 1.0 / (REST * diagonal)
         scaled = self.image * inverse
-        core = self.core + _products(scaled, self.image)  # Woodbury's identity
-        half = _inverse_of_factor((core + core.T) / 2.0)
+        half = _inverse_of_factor((self.core + self.core.T) / 2.0 + _square(scaled, self.image))  # Woodbury's identity
 
         def apply(left: np.ndarray) -> np.ndarray:
             parts = np.einsum("ij,kj->ki", half, _products(scaled, left))
@@ -54,6 +53,15 @@ def _products(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     out = np.empty((len(y), len(x)))
     for own, found in zip(y, out, strict=True):
         matrix_products(x.T, own, found, 1)
+    return out
+
+
+def _square(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The same where these products are symmetric: half of them are made."""
+    out = np.empty((len(y), len(x)))
+    for i, own in enumerate(y):
+        matrix_products(x[i:].T, own, out[i, i:], 1)
+        out[i:, i] = out[i, i:]
     return out
 
 

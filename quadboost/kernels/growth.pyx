@@ -56,6 +56,7 @@ cdef struct growth_t:                # what one tree is grown from
     const int64_t* bin_start         # (d + 1)
     const uint8_t* is_level          # (d)
     const int8_t* sign               # (d) 1 where the score must not fall with a column, -1 where it must not rise
+    const int8_t* side               # (d) the same, of columns on whose sides no leaf may rise by one and fall by another
     const int64_t* mass              # (m)
     const int64_t* target            # (m, n_targets) times mass
     const uint8_t* group             # (n_groups, d) columns that may meet in a rule
@@ -315,6 +316,7 @@ def grow(
     const int64_t[::1] bin_start,    # IN  (d + 1)
     const uint8_t[::1] is_level,     # IN  (d)
     const int8_t[::1] sign,          # IN  (d) how the score must change with a column; 0: in any way
+    const int8_t[::1] side,          # IN  (d) the same, where a leaf is not split that must rise by one and fall by another
     const int64_t[::1] mass,         # IN  (m) weight of each row
     const int64_t[:, ::1] target,    # IN  (m, n_targets) times that weight
     int32_t[::1] rows,               # IN/OUT the rows to grow on; then by leaf
@@ -334,8 +336,8 @@ def grow(
     cdef Py_ssize_t n_histograms = max(1, min(max_leaves, rows.shape[0] // FEW_ROWS + 1))
     of.codes, of.size, of.d = cnp.PyArray_DATA(codes), cnp.PyArray_ITEMSIZE(codes), codes.shape[1]
     of.n_bins, of.n_targets, of.bin_start = bin_start[of.d], target.shape[1], &bin_start[0]
-    of.is_level, of.sign, of.mass, of.target = &is_level[0], &sign[0], &mass[0], &target[0, 0]
-    of.group, of.n_groups = &group[0, 0], group.shape[0]
+    of.is_level, of.sign, of.side, of.mass = &is_level[0], &sign[0], &side[0], &mass[0]
+    of.target, of.group, of.n_groups = &target[0, 0], &group[0, 0], group.shape[0]
     of.least_mass, of.most_columns = least_mass, most_columns
     for f in range(of.d):
         n_most = max(n_most, bin_start[f + 1] - bin_start[f])
@@ -422,8 +424,8 @@ cdef void _split(growth_t of, room_t* room, Py_ssize_t here, Py_ssize_t new) noe
                 all[i] -= own[i]
         else:
             _count(of, room.rows + first, last - first, all, -1)
-    room.leaves[new].side = _side(room.leaves[here].side, of.sign[split.column])
-    room.leaves[here].side = _side(room.leaves[here].side, -of.sign[split.column])
+    room.leaves[new].side = _side(room.leaves[here].side, of.side[split.column])
+    room.leaves[here].side = _side(room.leaves[here].side, -of.side[split.column])
     memcpy(room.on_way + new * of.d, room.on_way + here * of.d, of.d)
     room.leaves[new].n_columns = room.leaves[here].n_columns
     if not room.on_way[here * of.d + split.column]:

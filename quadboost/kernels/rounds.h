@@ -16,11 +16,12 @@ typedef struct {
 } penalty_t;
 
 /* All voters. The anchor is the weight that an update of a voter would replace, and the slope is its edge less
- * ridge times that: minus half the derivative of the smooth part of the objective. Where voters have penalties of
- * their own, shrink, low and high are arrays; else they are NULL. */
+ * ridge times that: minus half the derivative of the smooth part of the objective. Where voters have bounds of their
+ * own, least and most are what may be added to a weight, and shrink is an array unless it is zero for all; else they
+ * are NULL. */
 typedef struct {
     double *slope;
-    const double *mean, *curve, *inverse, *anchor, *shrink, *low, *high;
+    const double *mean, *curve, *inverse, *anchor, *shrink, *least, *most;
 } voters_t;
 
 /* By how much the objective falls when a voter is given its best weight. */
@@ -42,9 +43,20 @@ ALWAYS_INLINE double decrease_if_free(double slope, double c, double inverse, do
     return slope * slope * inverse;
 }
 
-/* Which penalty a voter has: that of all, or its own. */
+/* The same where nothing shrinks the weight, and bounds are on what is added to it. */
+ALWAYS_INLINE double decrease_within(double slope, double c, double inverse, double anchor, penalty_t by)
+{
+    (void)anchor;
+    double d = slope * inverse;
+    d = d < by.high ? d : by.high;
+    d = d > by.low ? d : by.low;
+    return d * (2 * slope - c * d);
+}
+
+/* Which penalty a voter has: that of all, its own, or its own bounds alone. */
 #define COMMON(I) by
-#define OWN(I) ((penalty_t){of.shrink[I], of.low[I], of.high[I]})
+#define OWN(I) ((penalty_t){of.shrink[I], anchor[I] + of.least[I], anchor[I] + of.most[I]})
+#define BOUNDS(I) ((penalty_t){0, of.least[I], of.most[I]})
 
 /* A column of the Gram matrix: sums over rows, whole numbers (int32_t) or doubles. */
 typedef struct {
@@ -120,6 +132,8 @@ DEFINE_RATE(rate_by_rule_counts, int32_t, decrease_by_rule, COMMON)
 DEFINE_RATE(rate_by_rule_sums, double, decrease_by_rule, COMMON)
 DEFINE_RATE(rate_by_own_rule_counts, int32_t, decrease_by_rule, OWN)
 DEFINE_RATE(rate_by_own_rule_sums, double, decrease_by_rule, OWN)
+DEFINE_RATE(rate_within_counts, int32_t, decrease_within, BOUNDS)
+DEFINE_RATE(rate_within_sums, double, decrease_within, BOUNDS)
 DEFINE_RATE(rate_if_free_counts, int32_t, decrease_if_free, COMMON)
 DEFINE_RATE(rate_if_free_sums, double, decrease_if_free, COMMON)
 DEFINE_MOVE(move_counts, int32_t)
@@ -138,6 +152,9 @@ static offer_t move_and_rate(
     if (of.shrink != NULL)
         return column.counts ? rate_by_own_rule_counts(of, counts, p, q, by, first, last)
                              : rate_by_own_rule_sums(of, sums, p, q, by, first, last);
+    if (of.least != NULL)
+        return column.counts ? rate_within_counts(of, counts, p, q, by, first, last)
+                             : rate_within_sums(of, sums, p, q, by, first, last);
     if (is_free(by))
         return column.counts ? rate_if_free_counts(of, counts, p, q, by, first, last)
                              : rate_if_free_sums(of, sums, p, q, by, first, last);

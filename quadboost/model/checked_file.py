@@ -143,9 +143,9 @@ class Kind(NamedTuple):
 
     def check_expected(self, data: bytes, expected_sha256: str) -> None:
         """Refuse a file with another digest."""
-        expected = expected_sha256.strip().lower()
+        expected = str(expected_sha256).strip().lower()
         if len(expected) != 64 or not set(expected) <= set("0123456789abcdef"):
-            raise self.error(f"expected_sha256 is {expected_sha256!r:.80}, not 64 hexadecimal digits")
+            raise self.error(f"the SHA-256 that it should have is {expected_sha256!r:.80}, not 64 hexadecimal digits")
         found = hashlib.sha256(data).hexdigest()
         if found != expected:
             raise self.error(f"its SHA-256 is {found}, not {expected} as expected")

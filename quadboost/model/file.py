@@ -13,6 +13,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from .._version import __version__
+from ..common.checks import file_name
 from .checked_file import Format, Kind
 from .hdf5 import Dataset
 from .record import ModelFileError, ModelRecord, from_parts, to_parts
@@ -47,7 +48,7 @@ def write_model(
     OSError
         If the file cannot be written.
     """
-    path = os.fsdecode(path)
+    path = file_name(path)
     try:
         arrays, metadata = to_parts(record)
         data = _pack(arrays, metadata, __version__)
@@ -80,7 +81,7 @@ def read_model(path: str | os.PathLike[str], expected_sha256: str | None = None)
     OSError
         If there is no such file, or it may not be read.
     """
-    path = os.fsdecode(path)
+    path = file_name(path)
     try:
         data = _KIND.read(path)
         if expected_sha256 is not None:

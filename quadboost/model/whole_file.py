@@ -9,6 +9,8 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import BinaryIO
 
+from ..common.checks import file_name
+
 Verify = Callable[[str], None]
 
 
@@ -125,7 +127,7 @@ class _Output:
 
 def check_output(path: str, inputs: Iterable[str]) -> None:
     """Check early that a file can be written and is not also an input."""
-    directory = os.path.dirname(os.path.realpath(path))
+    directory = os.path.dirname(os.path.realpath(file_name(path)))
     if os.path.isdir(path):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     if not stat.S_ISDIR(os.stat(directory).st_mode):

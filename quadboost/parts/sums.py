@@ -14,6 +14,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from ..common.checks import file_name
 from ..data.constraints import meetings_of, signs_of
 from ..data.exact import Extent, Scales, worth_of
 from ..data.examples import Examples
@@ -115,7 +116,7 @@ class KeptSums:
         """Write a file that `load_sums` reads; whatever happens, it is written whole or not at all."""
         from .sums_file import write_sums
 
-        write_sums(os.fsdecode(path), self)
+        write_sums(file_name(path), self)
 
     @property
     def known(self) -> Facts:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._version import __version__
+from ..common.checks import file_name
 from ..data.exact import Extent, Scales
 from ..data.schema import FrameSchema
 from ..model.checked_file import CheckedFileError, Format, Kind
@@ -62,7 +63,7 @@ def write_sums(path: str, kept: KeptSums) -> None:
 
 def load_sums(path: str | os.PathLike[str]) -> KeptSums:
     """Read sums that `KeptSums.save` or quadboost-sums wrote."""
-    path = os.fsdecode(path)
+    path = file_name(path)
     try:
         return _from_arrays(*_KIND.unpack(_KIND.read(path)))
     except CheckedFileError as error:

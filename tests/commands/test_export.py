@@ -69,6 +69,7 @@ def test_text_goes_to_the_standard_output(model, run, tmp_path):
             "model.h5 would be overwritten while it is needed",
         ),
         (["--to", "pmml", "-o", "m.xml"], "argument --to: invalid choice: 'pmml'"),
+        (["--to", "c", "-o", ""], "'' is not the name of a file"),
     ],
 )
 def test_wrong_arguments_are_refused(arguments, message, model, run, tmp_path):
@@ -78,4 +79,5 @@ def test_wrong_arguments_are_refused(arguments, message, model, run, tmp_path):
 
 
 def test_a_file_with_another_digest_is_refused(model, run):
-    assert "SHA-256" in run("export", "model.h5", "--to", "js", "--sha256", "0" * 64, "-o", "m.js").refused()
+    for digest, message in (("0" * 64, "its SHA-256 is"), ("abc", "the SHA-256 that it should have is 'abc', not 64")):
+        assert message in run("export", "model.h5", "--to", "js", "--sha256", digest, "-o", "m.js").refused()

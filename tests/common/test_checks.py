@@ -1,9 +1,11 @@
 """An argument is taken, or refused by its name, with what would be right."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from quadboost.common.checks import at_least, finite, functions, not_negative, one_of, positive, text, texts
+from quadboost.common.checks import at_least, file_name, finite, functions, not_negative, one_of, positive, text, texts
 
 NO_NUMBERS = [True, np.True_, "1", None, 1j, [1]]
 NOT_FINITE = [np.nan, np.inf, -np.inf]
@@ -73,6 +75,13 @@ def test_a_single_known_word_is_named_alone():
 def test_a_number_beyond_the_largest_float_is_refused(check, value):
     with pytest.raises(ValueError, match=r"^x=-?10{58,59} must be a"):
         check("x", value)
+
+
+def test_a_file_is_named_by_text_bytes_or_a_path():
+    assert file_name("a") == file_name(b"a") == file_name(Path("a")) == "a"
+    for wrong in (5, None, [], "", b"", "a\0b"):
+        with pytest.raises(ValueError, match=r"is not the name of a file$"):
+            file_name(wrong)
 
 
 def test_functions_come_in_a_list():

@@ -50,6 +50,7 @@ def test_where_nothing_is_constrained_there_are_no_signs(given):
         ({"income": 2}, "monotonic_cst of column 'income' is 2; it may be -1 (falling), 0 (free) or 1 (rising)"),
         ({"income": True}, "monotonic_cst of column 'income' is True; it may be -1"),
         ({"income": "up"}, "monotonic_cst of column 'income' is 'up'; it may be -1"),
+        ({"income": "u" * 999}, f"monotonic_cst of column 'income' is '{'u' * 59}; it may be -1"),
         ({"income": np.nan}, "monotonic_cst of column 'income' is nan; it may be -1"),
         ({"income": [1, -1]}, "monotonic_cst of column 'income' has shape (2,); give one sign, or one for each"),
         ({"town": 1}, "monotonic_cst=1 is for a column of numbers, and column 'town' is a category; if its levels"),

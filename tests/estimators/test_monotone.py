@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from monotone_models import check_monotone as check_ladders
+from monotone_models import random_model
 
 import quadboost
 from quadboost import (
@@ -88,6 +90,21 @@ def test_classifiers_are_monotone_exactly(parameters, tmp_path):
     model = QuadBoostClassifier(**parameters, monotonic_cst=SIGNS).fit(X, y > 1)
     check_monotone(model.ensemble_, tmp_path)
     assert RISES in shapes_of(model.ensemble_)
+
+
+@pytest.mark.thinned(3)
+@pytest.mark.parametrize("seed", range(60))
+def test_models_of_any_kind_are_monotone_exactly(seed, tmp_path):
+    """Around every threshold, of batches and of single rows, in memory and from a file."""
+    model, signs, frame = random_model(seed)
+    model.save(tmp_path / "model.h5")
+    loaded = quadboost.load(tmp_path / "model.h5")
+    moves = [
+        check_ladders(own, signs, frame, score)
+        for own in (model, loaded)
+        for score in (None, lambda rows, own=own: [own.decision_function(row) for row in rows.to_dict("records")])
+    ]
+    assert len(set(moves)) == 1
 
 
 @pytest.mark.slow
@@ -316,7 +333,8 @@ RULES = {"n_trees": 10, "max_leaves": 10}
 @pytest.mark.parametrize(
     "parameters",
     [{"penalty": "l1"}, {"penalty": "l2"}, {"penalty": "linf", "max_rounds": 500}, {"loss": "huber", "tol": 1e-2},
-     {"penalty": "l1", "loss": "huber", "tol": 1e-2}, {"validation_fraction": 0.3, "random_state": 0}],
+     {"penalty": "l1", "loss": "huber", "tol": 1e-2}, {"validation_fraction": 0.3, "random_state": 0},
+     {"mode": "forward"}, {"mode": "forward", "loss": "huber", "validation_fraction": 0.3, "random_state": 0}],
     ids=str,
 )  # fmt: skip
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -350,12 +368,6 @@ def test_trees_are_grown_to_the_signs():
             sides = {SIGNS.get(int(trees.feature[own]), 0) * (1 if right else -1) for own, right in path}
             mixed += not trees.is_leaf[node] and sides >= {1, -1}
         assert (mixed == 0) == bool(signs)
-
-
-def test_trees_as_grown_cannot_be_constrained():
-    X, y = table()
-    with pytest.raises(ValueError, match="mode='forward' takes trees as they were grown, and monotonic_cst is on"):
-        QuadBoostRegressor(**RULES, mode="forward", monotonic_cst=SIGNS).fit(X, y)
 
 
 @pytest.mark.thinned(2)

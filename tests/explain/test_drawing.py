@@ -92,5 +92,5 @@ def test_counts_are_spread_over_their_bins():
 def test_units_say_what_the_score_is():
     model, _, _ = fitted()
     assert score_unit(model.ensemble_) == "log-odds of yes"
-    assert score_unit(several_outputs(), 2) == "score, in logs of c"
+    assert score_unit(several_outputs(), 2) == "score of c, in logs"
     assert score_unit(Ensemble([], [], [], 0.0, n_features=1)) == "units of the target"

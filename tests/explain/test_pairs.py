@@ -26,8 +26,10 @@ def test_cells_are_what_the_rules_add():
 
 
 def test_a_pair_without_rules_is_refused():
-    with pytest.raises(ValueError, match="no rule asks for just 'a' and 'c'"):
+    with pytest.raises(ValueError, match="no rule asks for just 'a' and 'c'; draw 'a' and 'b'"):
         pair_of(MODEL, 0, 2)
+    with pytest.raises(ValueError, match="there is no pair to draw"):
+        pair_of(Ensemble([], [], [], 0.0, n_features=2), 0, 1)
 
 
 def test_a_product_is_found():

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 import pytest
 from explained import fitted, several_outputs
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 
-from quadboost import Ensemble, QuadBoostClassifierCV, QuadBoostRegressor
+from quadboost import Ensemble, QuadBoostClassifier, QuadBoostClassifierCV, QuadBoostRegressor
 from quadboost.explain.pairs import pair_of
 
 
@@ -62,7 +63,7 @@ def test_a_heavy_tail_has_another_axis_and_unused_features_say_so():
     assert tail.plot_shape(0).get_xscale() == "log"
     assert tail.replace(threshold=cuts - 1.0).plot_shape(0).get_xscale() == "asinh"
     constant = Ensemble([], [], [], 1.0, n_features=2)
-    assert "not used by this model" in constant.plot_shape(1).get_title()
+    assert "not used by this model" in constant.plot_shape(1).get_title(loc="left")
 
 
 def test_importances_are_bars_in_order():
@@ -92,7 +93,7 @@ def test_of_several_outputs_one_is_drawn():
     rows = np.array([[2.0, "p", 1.0]], dtype=object)
     ax = model.explain(rows).plot()
     best = int(model.decision_function(rows)[0].argmax())
-    assert ax.get_xlabel() == f"score, in logs of {'abc'[best]}"
+    assert ax.get_xlabel() == f"score of {'abc'[best]}, in logs"
     with pytest.raises(ValueError, match="must say which of the 3 scores"):
         model.plot_shape(0)
     assert len(curve_of(model.plot_shape(0, output=2))) == 6
@@ -126,5 +127,31 @@ def test_rules_are_bars_and_pairs_heat_maps():
     ax = model.plot_pair(0, 2)
     np.testing.assert_array_equal(ax.images[0].get_array(), pair_of(model.ensemble_, 0, 2).values)
     assert (ax.get_ylabel(), ax.get_xlabel()) == ("feature 0", "feature 2")
+    tall, wide = ax.images[0].get_array().shape
+    assert min(tall, wide) > 2
+    light = np.array(ax.images[0].cmap(np.linspace(0, 1, 9)))[:, :3] @ [0.2126, 0.7152, 0.0722]
+    assert (np.diff(light) > 0).all()  # what lowers the score is darker, also in grey
     with pytest.raises(ValueError, match="this model has no rules; fit it with n_trees=100"):
         fitted()[0].plot_rules()
+
+
+def test_a_heat_map_of_very_many_bins_is_of_a_readable_size_with_few_labels():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 2))
+    model = QuadBoostRegressor(n_trees=60, penalty="l2").fit(X, np.sin(3 * X[:, 0] * X[:, 1]))
+    ax = model.plot_pair(0, 1)
+    assert min(ax.images[0].get_array().shape) > 40
+    assert max(ax.figure.get_size_inches()) <= 9
+    assert len(ax.get_xticks()) <= 20
+    assert ax.get_xticklabels()[-1].get_text() == "missing"
+
+
+def test_rules_that_begin_alike_can_be_told_apart():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(500, 3)), columns=["income of the household", "debt of the household", "age"])
+    y = (X.iloc[:, 0] > 0) & (X.iloc[:, 1] > 0) | (X.iloc[:, 2] > 1)
+    model = QuadBoostClassifier(n_trees=5, max_leaves=4).fit(X, y)
+    labels = [own.get_text() for own in model.plot_importances(n=8).get_yticklabels()]
+    assert len(set(labels)) == len(labels) == 8
+    ax = model.explain(X).plot(0)
+    assert ax.get_window_extent().width > 0.3 * ax.figure.get_window_extent().width

@@ -55,8 +55,10 @@ def test_losses_are_those_of_scikit_learn():
 
 def test_labels_are_those_of_the_model():
     classes = np.array(["a", "b", "c"])
-    assert label_numbers(["c", "a"], classes).tolist() == [2, 0]
+    assert label_numbers(["c", "a"], classes, 2).tolist() == [2, 0]
     with pytest.raises(ValueError, match="y holds the label 'd', which is not one of the classes"):
-        label_numbers(["d"], classes)
+        label_numbers(["d"], classes, 1)
     with pytest.raises(ValueError, match=r"y has the shape \(2, 1\); give one label for each row"):
-        label_numbers([["a"], ["b"]], classes)
+        label_numbers([["a"], ["b"]], classes, 2)
+    with pytest.raises(ValueError, match="there are 3 rows and 2 labels; give a label for each row"):
+        label_numbers(["c", "a"], classes, 3)

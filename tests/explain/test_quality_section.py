@@ -68,6 +68,10 @@ def test_a_regression_has_residuals():
     text, figures = quality_section(model.ensemble_, model.ensemble_.decision_function(X), y)
     assert text.count("<svg") == 3
     assert figures[0][1] == "r2"
+    with pytest.raises(ValueError, match="y must hold a number for each row: could not convert"):
+        quality_section(model.ensemble_, np.zeros(2), ["low", "high"])
+    with pytest.raises(ValueError, match="y has 3 rows of 1 targets; give 2 rows of 1, as the model predicts them"):
+        quality_section(model.ensemble_, np.zeros(2), [1.0, 2.0, 3.0])
     assert float(figures[0][0]) == pytest.approx(model.score(X, y), abs=1e-4)
     text, _ = quality_section(model.ensemble_, model.ensemble_.decision_function(X), np.ones(300))
     assert "not defined: all targets are the same" in text

@@ -10,6 +10,7 @@ from explained import NASTY, fitted, several_outputs
 
 import quadboost
 from quadboost import Ensemble
+from quadboost.explain.report import report_html
 from quadboost.explain.sections import (
     constraints_section,
     data_section,
@@ -45,6 +46,11 @@ def test_columns_are_told_with_what_is_missing():
     assert data_section(model.ensemble_, np.empty((0, 4))) == "<p>There are no rows.</p>"
 
 
+def test_infinite_values_are_told():
+    model = Ensemble([0], [1.0], [1.0], 0.0, n_features=1)
+    assert "inf (-inf to inf)" in data_section(model, np.array([[np.inf], [-np.inf], [np.inf]]))
+
+
 def test_training_tells_what_info_holds_whatever_it_is():
     model, _, _ = fitted()
     assert "QuadBoostClassifier" in training_section(model.ensemble_)
@@ -73,7 +79,13 @@ def test_constraints_are_those_asked_for_and_those_that_hold():
     assert "never falls as these grow: up." in text
     assert "never rises as these grow: down." in text
     asked = model.replace(info={"parameters": {"monotonic_cst": "{'up': 1}"}})
-    assert "Asked for: monotone in {&#x27;up&#x27;: 1}" in constraints_section(asked)
+    assert "Asked for: the score never falls as these grow: up." in constraints_section(asked)
+    given = {"monotonic_cst": [0, -1], "interaction_cst": "[['up'], ['down']]"}
+    text = constraints_section(model.replace(info={"parameters": given}))
+    assert "Asked for: the score never rises as these grow: down." in text
+    assert "Asked for: rules may only join features within up, down." in text
+    odd = constraints_section(model.replace(info={"parameters": {"monotonic_cst": "{" * 5000}}))
+    assert "Asked for: monotone in {{" in odd
 
 
 def test_rules_are_listed_with_their_support():
@@ -107,6 +119,9 @@ def test_very_many_features_are_cut_off_with_a_word():
 def test_a_constant_has_a_report_too():
     model = Ensemble([], [], [], 1.0, n_features=2)
     assert "No feature matters" in importance_section(model, np.zeros((1, 2)))
+    page = report_html(model, np.zeros((1, 2)), [1.0])
+    assert "There is nothing to try" in page
+    assert "<form" not in page
     assert shapes_section(model).count("<svg") == 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -124,6 +125,25 @@ def test_reasons_are_words_the_largest_first():
     assert found.reasons(0) == [[], [], []]
     with pytest.raises(ValueError, match="direction='sideways'"):
         found.reasons(direction="sideways")
+    with pytest.raises(ValueError, match=r"n=2\.5 must be a whole number of at least 0"):
+        found.reasons(2.5)
+    with pytest.raises(ValueError, match="output=1 is not known; there are 1, counted from 0"):
+        found.reasons(output=1)
+
+
+def test_infinite_values_have_reasons_too():
+    model = Ensemble([0], [1.0], [1.0], 0.0, n_features=1, feature_names=["x"])
+    assert model.explain([[np.inf], [-np.inf]]).reasons() == [
+        ["x = inf raises the score by 1"], ["x = -inf lowers the score by 1"],
+    ]  # fmt: skip
+
+
+def test_a_package_that_is_missing_is_named_with_the_remedy(monkeypatch):
+    model, X, _ = fitted()
+    found = model.explain(X)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match="this needs pandas, which is not installed; pip install pandas"):
+        found.to_frame()
 
 
 def test_a_frame_keeps_the_index():

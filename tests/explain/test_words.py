@@ -10,8 +10,8 @@ from quadboost.explain.words import feature_name, feature_number, level_text, nu
 
 
 def test_numbers_are_as_people_write_them():
-    assert [number_text(value) for value in (3.0, 0.1, 1 / 3, 1e20, -2.5e-9)] == [
-        "3", "0.1", "0.333333", "1e+20", "-2.5e-09",
+    assert [number_text(value) for value in (3.0, 0.1, 1 / 3, 1e20, -2.5e-9, -1234567.8, np.inf)] == [
+        "3", "0.1", "0.333333", "1e+20", "-2.5e-09", "-1234568", "inf",
     ]  # fmt: skip
 
 

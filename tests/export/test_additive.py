@@ -144,3 +144,11 @@ def test_labels_beyond_the_numbers_of_a_target_are_refused():
     check_labels([-(2**63), 2**63 - 1, 0.5, "a"], "C")
     with pytest.raises(ValueError, match="the label 9223372036854775808 is an integer beyond the numbers of C"):
         check_labels([2**63], "C")
+
+
+def test_scores_that_could_be_beyond_all_doubles_are_refused():
+    largest = Ensemble([0, 1], [0.0, 0.0], [8e307, 8e307], -1e307, n_features=2)
+    assert additive(largest).size == 1.7e308
+    for beyond in (largest.replace(intercept=-3e307), largest.replace(weight=[1.7e308, 1.7e308])):
+        with pytest.raises(ValueError, match="scores beyond all doubles"):
+            additive(beyond)

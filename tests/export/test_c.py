@@ -19,6 +19,7 @@ from export_models import (
     same_bits,
     without_voters,
 )
+from monotone_models import check_monotone, random_model
 
 from quadboost.export.additive import additive
 from quadboost.export.c import to_c
@@ -85,7 +86,8 @@ def check_found(model, frame, folder):
     check(model, frame, scores, predictions, found)
     n_terms = len(additive(model).terms)
     terms = c.call("m_contributions", frame, n_terms * model.n_outputs).reshape(len(frame), n_terms, model.n_outputs)
-    total = np.tile(np.atleast_1d(model.intercept), (len(frame), 1))
+    intercept = (ctypes.c_double * model.n_outputs).in_dll(c.library, "m_intercept")
+    total = np.tile(list(intercept), (len(frame), 1))
     for term in range(n_terms):
         total += terms[:, term]
     same_bits(total, scores)
@@ -163,3 +165,11 @@ def test_text_of_the_model_is_not_taken_for_its_name(tmp_path):
     library = ctypes.CDLL(compiled(to_c(model.replace(feature_names=names)), tmp_path, "-shared", "-fPIC"))
     found = (ctypes.c_char_p * len(names)).in_dll(library, "quadboost_model_feature_names")
     assert [name.decode() for name in found] == names
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(12))
+def test_monotone_scores_stay_so(seed, tmp_path):
+    model, signs, frame = random_model(seed)
+    c = Compiled(model, tmp_path)
+    check_monotone(model, signs, frame, lambda rows: c.call("m_score", rows, model.n_outputs))

@@ -20,6 +20,7 @@ from export_models import (
     same_bits,
     without_voters,
 )
+from monotone_models import check_monotone, random_model
 
 from quadboost.export.javascript import TAKEN, to_javascript
 
@@ -181,3 +182,11 @@ console.log(JSON.stringify(wrong));
 
 def test_text_of_the_model_cannot_end_the_script():
     assert "\\u003c/script" in to_javascript(fitted("logit-2"))
+
+
+@needs_node
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(12))
+def test_monotone_scores_stay_so(seed, tmp_path):
+    model, signs, frame = random_model(seed)
+    check_monotone(model, signs, frame, lambda rows: [own[0] for own in ask(model, rows_of(rows), tmp_path)["answers"]])

@@ -16,11 +16,13 @@ from export_models import (
     far_out,
     fitted,
     hard_rows,
+    many_classes,
     mixed,
     ordered,
     same_bits,
     without_voters,
 )
+from monotone_models import check_monotone, random_model
 
 from quadboost import Ensemble, QuadBoostRegressor
 from quadboost.export.sql import DIALECTS, self_test, to_sql
@@ -93,8 +95,10 @@ def test_contributions_add_up(kind, database):
     model, frame = fitted(kind), hard_rows()
     found = ask(database, model, frame, contributions=True)
     names = [name for name in found if name.startswith("score")]
-    for name, total in zip(names, np.atleast_1d(model.intercept), strict=True):
+    for name, intercept in zip(names, np.atleast_1d(model.intercept), strict=True):
         suffix = name.removeprefix("score")
+        total = found[f"intercept{suffix}"].to_numpy()
+        assert (total == intercept).all()
         terms = [n for n in found if n.startswith("contribution_") and n.endswith(suffix)]
         assert len(terms) >= 6
         for term in terms:
@@ -241,7 +245,7 @@ def test_names_that_the_database_takes_for_one_become_two(database):
     database.put(pd.DataFrame([[1.0, 2.0, 3.0]], columns=names), "t")
     sql = to_sql(model, "t", database.dialect, contributions=True)
     found = database.ask(f"SELECT * FROM ({sql}) AS made")
-    assert len({DIALECTS[database.dialect].same(name) for name in found}) == 3 + 1 + 3 + 9 == found.shape[1]
+    assert len({DIALECTS[database.dialect].same(name) for name in found}) == 3 + 1 + 3 + 3 + 9 == found.shape[1]
 
 
 def test_features_that_a_database_takes_for_one_are_refused():
@@ -279,22 +283,29 @@ def test_as_many_columns_as_the_database_can_have(dialect, request):
         ({"dialect": ["sqlite"]}, "is not known"),
         ({"keep": ["score"]}, "keep has 'score', which the query returns already"),
         ({"keep": ["SCORE"]}, "keep has 'SCORE', which the query returns already"),
-        ({"keep": ["id", "ID"]}, "keep has 'id', 'ID', which the query returns already"),
+        ({"keep": ["id", "ID"]}, "keep has 'id', 'ID', which are one column to duckdb; name it once"),
+        ({"keep": ["id", "id"]}, "keep has 'id', 'id', which are one column to duckdb; name it once"),
         ({"keep": "id"}, r"keep='id' must be a list of names, if only of one: \['id'\]"),
         ({"keep": None}, "keep=None must be a list of names"),
         ({"keep": [b"id"]}, "a name in keep=b'id' must be text that is not empty"),
-        ({"table": "a\0b"}, "has a character that SQL cannot hold"),
+        ({"table": "a\0b"}, "has a character that SQL cannot hold; no table or column has such a name"),
         ({"table": ""}, "table='' must be text that is not empty"),
         ({"table": ()}, r"table=\(\) has no name"),
         ({"table": ("main", "")}, "a name in table='' must be text that is not empty"),
-        ({"table": None}, "table=None must be"),
-        ({"table": b"t"}, "table=b't' must be"),
+        ({"table": None}, r"table=None must be the name of a table, or a sequence such as \(schema, table\)"),
+        ({"table": b"t"}, "table=b't' must be the name of a table"),
         ({"contributions": "no"}, "contributions='no' is not known; use False or True"),
     ],
 )
 def test_wrong_arguments_are_refused(given, message):
     with pytest.raises(ValueError, match=message):
         to_sql(fitted("logit-2"), **{"table": "t", **given})
+
+
+@pytest.mark.parametrize("wrong", ["abc", "", None, b"--test: SELECT 1"])
+def test_what_has_no_self_test_is_told(wrong):
+    with pytest.raises(ValueError, match=r"has no self-test; give all of what to_sql returned|sql=.* must be text"):
+        self_test(wrong)
 
 
 def test_long_levels_of_characters_that_are_spelt_out(database):
@@ -304,12 +315,17 @@ def test_long_levels_of_characters_that_are_spelt_out(database):
 
 
 def test_probabilities_of_many_classes(database):
-    """All but the first are so small that a sum one after the other would lose them."""
-    n_classes = 26
-    constant = np.append(0.0, np.full(n_classes - 1, -36.6))
-    model = Ensemble(
-        [0], [0.0], np.zeros((1, n_classes)), constant, n_features=1, classes=list(range(n_classes)), link="softmax",
-        feature_names=["x"],
-    )  # fmt: skip
-    frame = pd.DataFrame({"x": [1.0]})
+    model, frame = many_classes(26)
     check_found(model, frame, ask(database, model, frame))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(12))
+def test_monotone_scores_stay_so(seed):
+    model, signs, frame = random_model(seed)
+
+    def score(rows):
+        with closing(Sqlite()) as database:
+            return columns(ask(database, model, rows), "score")
+
+    check_monotone(model, signs, frame, score)

@@ -31,7 +31,7 @@ class Rows(NamedTuple):
         target = (rng.integers(-(10**6), 10**6, (m, n_targets)) + 400_000 * (codes[:, :1] > 2)) * mass[:, None]
         return cls(codes.astype(dtype), np.array(n_bins), is_level.astype(np.uint8), mass, target)
 
-    def grown(self, rows, max_leaves=8, least_mass=5, most_columns=99, groups=None, signs=None):
+    def grown(self, rows, max_leaves=8, least_mass=5, most_columns=99, groups=None, signs=None, sides=True):
         """The inner nodes, as (column, bin, side of missing values, left, right) by number; and the rows by leaf."""
         most, d = 2 * max_leaves - 1, self.codes.shape[1]
         column, cut, side = np.full(most, -7, np.int32), np.zeros(most, np.int32), np.zeros(most, np.uint8)
@@ -40,8 +40,8 @@ class Rows(NamedTuple):
         bin_start, sign = np.append(0, np.cumsum(self.n_bins)), np.zeros(d, np.int8)
         sign[: len(signs or ())] = signs or ()
         n_nodes = grow(
-            self.codes, bin_start, self.is_level, sign, self.mass, self.target, order, group, most_columns, least_mass,
-            max_leaves, column, cut, side, child,
+            self.codes, bin_start, self.is_level, sign, sign if sides else 0 * sign, self.mass, self.target, order,
+            group, most_columns, least_mass, max_leaves, column, cut, side, child,
         )  # fmt: skip
         leaf = np.full(len(self.codes), 999, np.uint32)
         leaves_of_grown(self.codes, bin_start, self.is_level, column[:n_nodes], cut, side, child, leaf)
@@ -90,14 +90,14 @@ class Rows(NamedTuple):
                     found = gain, split
         return found
 
-    def naive(self, rows, max_leaves=8, least_mass=5, most_columns=99, groups=None, signs=None):
+    def naive(self, rows, max_leaves=8, least_mass=5, most_columns=99, groups=None, signs=None, sides=True):
         """The same as `grown`, one rule at a time."""
         d = self.codes.shape[1]
         signs = [*(signs or ()), *[0] * d]
         sets = [set(range(d))] if groups is None else [set(np.flatnonzero(group).tolist()) for group in groups]
 
-        def allowed(way, sides):
-            return [] if len(sides) > 1 else [
+        def allowed(way, met):
+            return [] if sides and len(met) > 1 else [
                 f for f in range(d)
                 if f in way or (len(way) < most_columns and any(way | {f} <= together for together in sets))
             ]  # fmt: skip
@@ -105,17 +105,17 @@ class Rows(NamedTuple):
         leaves = [(0, rows, frozenset(), frozenset())]
         splits, n_nodes = {}, 1
         while len(leaves) < max_leaves:
-            found = [self.best(own, least_mass, allowed(way, sides), signs) for _, own, way, sides in leaves]
+            found = [self.best(own, least_mass, allowed(way, met), signs) for _, own, way, met in leaves]
             here = max(range(len(leaves)), key=lambda i: (found[i][0], -i))
             if found[here][1] is None:
                 break
-            node, own, way, sides = leaves[here]
+            node, own, way, met = leaves[here]
             split = found[here][1]
             sign = signs[split[0]]
             right = self.goes_right(own, *split)
             splits[node] = (*split, n_nodes, n_nodes + 1)
-            leaves[here] = (n_nodes, own[~right], way | {split[0]}, sides | {-sign} - {0})
-            leaves.append((n_nodes + 1, own[right], way | {split[0]}, sides | {sign} - {0}))
+            leaves[here] = (n_nodes, own[~right], way | {split[0]}, met | {-sign} - {0})
+            leaves.append((n_nodes + 1, own[right], way | {split[0]}, met | {sign} - {0}))
             n_nodes += 2
         return splits, leaves
 
@@ -136,6 +136,7 @@ CASES = {
     "groups that overlap": ({}, {"groups": [[1, 1, 0, 0, 0], [0, 1, 1, 1, 0]], "max_leaves": 12}),
     "nothing may be asked for": ({}, {"groups": [[0, 0, 0, 0, 0]]}),
     "signs": ({}, {"signs": [1, 0, 0, -1], "max_leaves": 12}),
+    "signs of steps": ({"m": 1500}, {"signs": [1, 0, 0, -1], "sides": False, "max_leaves": 12}),
     "signs against the targets": ({"m": 1500}, {"signs": [-1, 0, 0, 1], "max_leaves": 12}),
     "signs of several targets": ({"n_targets": 2}, {"signs": [1, 0, 0, 1], "max_leaves": 12}),
     "no leaf is large enough": ({}, {"least_mass": 10_000}),

@@ -180,7 +180,9 @@ def test_another_file_than_the_expected_one_is_refused(path: Path) -> None:
 @pytest.mark.parametrize("wrong", ["", "abc", "g" * 64, "0" * 63, "0" * 65])
 def test_an_expectation_that_is_no_digest_is_refused(wrong: str, path: Path) -> None:
     write_model(path, example())
-    with pytest.raises(ModelFileError, match=f"expected_sha256 is '{wrong}', not 64 hexadecimal digits"):
+    with pytest.raises(
+        ModelFileError, match=f"the SHA-256 that it should have is '{wrong}', not 64 hexadecimal digits"
+    ):
         read_model(path, wrong)
 
 

@@ -1,5 +1,6 @@
 """How predictions follow from scores, and which losses, links and slopes a model can have."""
 
+import math
 import warnings
 
 import numpy as np
@@ -218,3 +219,19 @@ def test_losses_and_links_go_together_or_are_refused(loss, link, n_classes):
 def test_what_cannot_be_is_said_in_one_sentence(loss, link, slope, n_classes, message):
     with pytest.raises(ValueError, match=message):
         check_link(loss, link, np.array([slope]), n_classes)
+
+
+@pytest.mark.parametrize("n", [3, 100, 1001])
+def test_shares_that_are_small_are_not_lost_in_a_sum_of_many(n):
+    """Each alone would change the sum by less than half of its last bit."""
+    near = np.append(0.0, np.full(n - 1, -36.75))
+    for name, own in (("softmax", near), ("clipped", np.exp(near) - 1.0)):
+        found = predictions(name, [own])[0]
+        shares = np.exp(near) if name == "softmax" else own + 1.0
+        assert abs(found - shares / math.fsum(shares)).max() <= 5e-16
+
+
+@pytest.mark.parametrize("name", ["softmax", "clipped"])
+def test_the_layout_of_scores_in_memory_does_not_change_a_bit(name):
+    rows = np.random.default_rng(0).normal(size=(50, 30))
+    np.testing.assert_array_equal(predictions(name, rows), LINKS[name].predictions(np.asfortranarray(rows)))
