@@ -80,6 +80,13 @@ def world(page: str) -> dict[str, Any]:
         frame.to_csv(name, index=False)
     for name in ("new.csv", "new_people.csv"):
         frame.drop(columns="outcome").to_csv(name, index=False)
+    if page == "scale":
+        table = frame.drop(columns="id").rename(columns={"outcome": "label"})
+        Path("days").mkdir()
+        for name, rows in (("mon", table[:150]), ("tue", table[150:]), ("withdrawn", table[140:160])):
+            rows.to_parquet(f"{name}.parquet")
+        for name in ("mon", "tue"):
+            shutil.copy(f"{name}.parquet", "days")
     X, y = frame.drop(columns=["id", "outcome"]), frame["outcome"]
     names = {"X": X, "X_train": X, "X_test": X, "X_new": X, "y": y, "y_train": y, "y_test": y, "quadboost": quadboost}
     names |= {"pandas": pd, "QuadBoostClassifier": QuadBoostClassifier}

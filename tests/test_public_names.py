@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 PINNED = Path(__file__).parent / "data" / "public-names.json"
-MODULES = ("quadboost", "quadboost.bounds", "quadboost.export")
+MODULES = ("quadboost", "quadboost.bounds", "quadboost.dask", "quadboost.export")
 
 
 def parameters(thing: Any) -> list[str]:
@@ -31,7 +32,7 @@ def members(kind: type) -> dict[str, list[str] | None]:
     found: dict[str, list[str] | None] = dict.fromkeys(getattr(kind, "__dataclass_fields__", ()))
     found |= dict.fromkeys(getattr(kind, "_fields", ()))
     found = {name: None for name in found if not name.startswith("_")}
-    if kind.__name__.startswith("QuadBoost") or kind.__name__ == "Ensemble":
+    if kind.__name__.startswith(("QuadBoost", "DaskQuadBoost")) or kind.__name__ == "Ensemble":
         found["__init__"] = parameters(kind.__init__)
     for base in reversed(kind.__mro__):
         if not base.__module__.startswith("quadboost"):
@@ -83,6 +84,12 @@ def test_public_names_and_their_arguments_stay():
         elif words := changes(pinned, now[name]):
             broken[name] = words
     assert not broken
+
+
+def test_the_reference_page_has_every_public_name():
+    words = set(re.findall(r"\w+", (Path(__file__).parents[1] / "docs" / "api.md").read_text()))
+    names = {name for module in map(import_module, MODULES) for name in module.__all__} - {"__version__"}
+    assert names <= words, names - words
 
 
 def test_what_breaks_code_is_found():

@@ -55,7 +55,7 @@ def boost(
     output : int
         Which target, where the moments have several.
     max_seconds : float, optional
-    callback : callable, optional
+    callback, callback_every : callable, optional, and int
         Called as callback(round, risk, validation_risk) every `callback_every` rounds; a true answer stops.
     resume : Progress, optional
         `Boosted.progress` of an earlier call with the same moments and arguments; only `max_rounds`, `max_seconds`
@@ -65,6 +65,10 @@ def boost(
         forward mode the sum of all copies of a voter is within them.
     penalty_factor : float or array of shape (K,), optional
         The penalty is on these numbers times the weights.
+
+    Returns
+    -------
+    Boosted
     """
     if not isinstance(moments, Moments):
         raise TypeError(f"boost takes Moments, not {type(moments).__name__}; make them by moments_from_matrix(H, y)")
@@ -73,6 +77,7 @@ def boost(
     schedule = Schedule(
         max_rounds, tol, reweight_every, reweight_sweeps, patience, max_seconds, callback, callback_every
     )
+    schedule.warn_if_idle(stacklevel=3)
     limits = Limits.of(moments.n_voters, factor=penalty_factor, lower=lower, upper=upper)
     return run_rounds(
         moments,

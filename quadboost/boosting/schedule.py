@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 
 from ..common.checks import at_least, not_negative
@@ -49,6 +50,14 @@ class Schedule:
         not_negative("tol", self.tol)
         if self.max_seconds is not None:
             not_negative("max_seconds", self.max_seconds)
+
+    def warn_if_idle(self, stacklevel: int) -> None:
+        """Say where there is nothing that would solve for weights."""
+        if self.reweight_sweeps == SOLVE and self.sweeps_every is None:
+            warnings.warn(
+                f"reweight_sweeps={SOLVE!r} does nothing without a number for reweight_every; set one, such as 100",
+                stacklevel=stacklevel,
+            )
 
     def share(self, seconds_gone: float, n_left: int) -> Schedule:
         """The schedule of the next of several runs that share the time."""

@@ -70,10 +70,12 @@ class RiskBound:
 
     @property
     def total(self) -> float:
+        """The bound: the sum of its terms."""
         return self.risk + self.complexity + self.monte_carlo + self.confidence + self.log_log
 
     @property
     def vacuous(self) -> bool:
+        """Whether it is 1 or more, which says nothing."""
         return self.total >= 1.0
 
     def __str__(self) -> str:
@@ -102,9 +104,11 @@ def held_out_bound(errors: int, n: int, delta: float = 0.05) -> float:
     Parameters
     ----------
     errors : int
-        Wrong predictions,
+        Wrong predictions.
     n : int
-        of so many.
+        Predictions, wrong and right.
+    delta : float
+        The bound may fail with this probability.
     """
     from scipy.special import betaincinv
 

@@ -50,6 +50,14 @@ EXPORT_EXAMPLES = """examples:
   quadboost-export model.h5 --to scorecard --points 600 --odds 50 --pdo 20 --output card.xlsx
 """
 
+SUMS_EXAMPLES = """examples:
+  quadboost-sums monday.csv --target outcome --output monday.sums
+  quadboost-sums tuesday.csv --target outcome --voters monday.sums --output tuesday.sums
+  quadboost-train --from-sums monday.sums tuesday.sums --output model.h5
+"""
+
+TARGET_HELP = "column to predict; rows where it is missing are left out"
+
 NUMBER: dict[str, Any] = {"type": float, "metavar": "NUMBER"}
 COUNT: dict[str, Any] = {"type": int, "metavar": "N"}
 
@@ -134,9 +142,12 @@ def sums_parser() -> argparse.ArgumentParser:
         "TABLE --target COLUMN --output DAY.sums [--voters FIRST.sums] [options]",
         "Sum the rows of a table at fixed thresholds, for quadboost-train --from-sums, where several such files are "
         "added and subtracted. They are not private: they hold counts of single rows.",
-        f"{TABLE_HELP}\n{EXIT_STATUS}",
+        f"{TABLE_HELP}\n{SUMS_EXAMPLES}\n{EXIT_STATUS}",
     )
-    _add_training_data(parser)
+    group = parser.add_argument_group("data")
+    group.add_argument("table", metavar="TABLE", help="table to sum; put it before the options")
+    group.add_argument("--target", metavar="COLUMN", required=True, help=TARGET_HELP)
+    _add_columns(group)
     _add_text_format(parser)
     group = parser.add_argument_group("sums")
     group.add_argument("--voters", metavar="MODEL_OR_SUMS", help="thresholds and labels of this model or file of sums")
@@ -150,16 +161,11 @@ def sums_parser() -> argparse.ArgumentParser:
 def _add_training_data(parser: _Parser) -> None:
     group = parser.add_argument_group("data")
     group.add_argument("table", metavar="TABLE", nargs="?", help="table to train on; put it before the options")
-    group.add_argument("--target", metavar="COLUMN", help="column to predict; rows where it is missing are left out")
+    group.add_argument("--target", metavar="COLUMN", help=TARGET_HELP)
     group.add_argument(
         "--example",
         choices=EXAMPLES,
         help="train on this dataset, which scikit-learn ships, instead of a table",
-    )
-    group.add_argument(
-        "--task",
-        choices=("classification", "regression"),
-        help="default: classification if the target is text, true and false, or a few different whole numbers",
     )
     group.add_argument(
         "--validation",
@@ -172,6 +178,16 @@ def _add_training_data(parser: _Parser) -> None:
         type=int,
         help="choose the penalty's strength and the number of rounds by cross-validation with this many folds; 0: none "
         "(default: 5 if neither a strength nor --validation is given)",
+    )
+    _add_columns(group)
+
+
+def _add_columns(group: Any) -> None:
+    """What the columns of a table are, and how it is read."""
+    group.add_argument(
+        "--task",
+        choices=("classification", "regression"),
+        help="default: classification if the target is text, true and false, or a few different whole numbers",
     )
     group.add_argument("--weight", metavar="COLUMN", help="weights of the rows")
     which = group.add_mutually_exclusive_group()
@@ -217,7 +233,7 @@ def _add_options(parser: _Parser) -> None:
     _add_losses(add)
     _add_rounds(add)
     _add_other_parameters(add)
-    help = "for --validation FRACTION and the folds of --cv (default: 0)"
+    help = "for --validation FRACTION, the folds of --cv, and the growth of trees (default: 0)"
     group.add_argument("--seed", help=help, dest="random_state", default=0, type=int, metavar="N")
 
 
@@ -226,14 +242,15 @@ def _add_penalties_and_voters(add: Callable[..., None]) -> None:
     add("--penalty", "penalty on the weights; auto: l1, with trees l2 (default: auto)", choices=penalties)
     add(
         "--reg-lambda",
-        "strength of an l1 or l2 penalty: number, auto (by the number of rows), theory (default: by cross-validation)",
+        "strength of an l1 or l2 penalty: number, auto (from the training rows, without folds), theory "
+        "(default: by cross-validation)",
         type=_number_or(float, "auto", "theory"),
         metavar="NUMBER",
     )
     add("--alpha-max", "largest weight under the linf penalty (default: by cross-validation)", **NUMBER)
     add(
         "--thresholds",
-        "most thresholds of a feature; auto: 255, fewer of thousands of features; all: between any two values "
+        "most thresholds of a feature; auto: 255, fewer of hundreds of features; all: between any two values "
         "(default: auto)",
         type=_number_or(int, "auto", "all"),
         metavar="N",

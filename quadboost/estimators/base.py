@@ -36,9 +36,6 @@ from ..model.ensemble import Ensemble
 from ..model.explained import Explained
 from ..model.patterns import are_few, pattern_arrays
 from ..model.shape_functions import ShapeFunction
-from ..parts.fit import problem_of_parts
-from ..parts.source import Part, Source
-from ..parts.sums import KeptSums
 from ..voters.binned import Binned
 from .watching import Judge, Model, Watch, best_stage
 
@@ -47,7 +44,6 @@ if TYPE_CHECKING:
 
 # Parameters that may differ from those of the fit that a warm start goes on from.
 MAY_CHANGE = ("max_rounds", "max_seconds", "callbacks", "callback_every", "cache_bytes", "n_jobs", "verbose")
-
 
 UNTOLD = ("callbacks", "callback_every", "verbose")  # parameters that say nothing of a model
 
@@ -208,41 +204,8 @@ class QuadBoost(Explained, BaseEstimator):
 
     @property
     def _reading(self) -> Reading:
-        own = (self.categorical_features, self.min_category_count, type(self).__name__)
-        return Reading(*own, self.monotonic_cst, self.interaction_cst)
-
-    def _of_parts(
-        self, source: Source[Part], options: Options, needs_rows: bool, **more: Any
-    ) -> tuple[Problem, Measured | None]:
-        """The problem of rows in parts, and their moments unless a fit needs the rows themselves."""
-        given = self.get_params(deep=False)
-        for name, is_refused, remedy in (
-            ("reg_lambda", options.reg_lambda == "theory", "use 'auto' or a number"),
-            ("validation_fraction", given.get("validation_fraction") is not None, "give X_val and y_val to fit"),
-            ("thresholds_per_fold", given.get("thresholds_per_fold", False), "set it to False"),
-        ):
-            if is_refused:
-                raise ValueError(f"{name}={given[name]!r} needs all values in memory; with rows in parts {remedy}")
-        needs_rows |= options.loss != "squared" or bool(options.growth.n_trees) or given.get("warm_start", False)
-        return problem_of_parts(source, is_classifier(self), self._reading, options, needs_rows=needs_rows, **more)
-
-    def _of_sums(self, sums: KeptSums, options: Options) -> tuple[Problem, Measured | None]:
-        """The problem of sums of rows that are gone; what needs the rows is refused."""
-        if (sums.classes is not None) != is_classifier(self):
-            raise ValueError(
-                f"these are sums of {'labels' if is_classifier(self) is False else 'targets'}; use the other estimator"
-            )
-        given = self.get_params(deep=False)
-        plain = {"calibration": None, "loss": "squared", "n_trees": 0, "class_weight": None, "standardize": False}
-        plain |= {"validation_fraction": None, "warm_start": False}
-        for name, needed in plain.items():
-            if name in given and given[name] != needed:
-                raise ValueError(
-                    f"{name}={given[name]!r} needs the rows, and there are only sums; set {name}={needed!r}"
-                )
-        if options.reg_lambda == "theory":
-            raise ValueError("reg_lambda='theory' needs the rows, and there are only sums; use 'auto' or a number")
-        return sums.problem(self._reading, options)
+        how = (self.categorical_features, self.min_category_count, type(self).__name__)
+        return Reading(*how, self.monotonic_cst, self.interaction_cst)
 
     def _fit(
         self, problem: Problem, validation: Rows | None, options: Options, start: float,
@@ -386,7 +349,7 @@ class QuadBoost(Explained, BaseEstimator):
                 f"warm_start goes on from a fit to targets of shape {warm.shape}, but y now has {shape}; "
                 "give the same data, or set warm_start=False"
             )
-        done = max(len(own.progress.voter) for own in warm.outputs)
+        done = max(len(output.progress.voter) for output in warm.outputs)
         if done > self.max_rounds:
             raise ValueError(
                 f"warm_start goes on from a fit of {done} rounds, but max_rounds={self.max_rounds}; "
@@ -409,7 +372,10 @@ class QuadBoost(Explained, BaseEstimator):
         boosted = trained.boosted
         self.n_rounds_ = each([result.n_rounds for result in boosted])
         self.history_ = each(
-            [_history(own, trained) | path.columns() for own, path in zip(boosted, trained.strengths, strict=True)]
+            [
+                _history(result, trained) | path.columns()
+                for result, path in zip(boosted, trained.strengths, strict=True)
+            ]
         )
         self.dual_gap_ = each([result.dual_gap for result in boosted])
         self.violation_ = each([result.violation for result in boosted])
@@ -418,7 +384,7 @@ class QuadBoost(Explained, BaseEstimator):
         self._voters = trained.voters
         self._traces = [result.trace for result in boosted]
         self._stages = trained.stages
-        self._paths = [own for own in trained.strengths if own.points]
+        self._paths = [path for path in trained.strengths if path.points]
 
     def _warn_if_short(self, trained: Trained) -> None:
         """Say when the rounds were too few to prove that the optimum is near."""
@@ -427,22 +393,22 @@ class QuadBoost(Explained, BaseEstimator):
                 f"the passes under loss={self.loss!r} ended before they came within tol={self.tol}; raise tol, or give "
                 "a stronger penalty",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         if not self.tol > 0 or "validation_risk" in trained.boosted[0].history:
             return
         short = [
-            own
-            for own in trained.boosted
-            if own.stop_reason == "max_rounds" and own.dual_gap > self.tol * own.first_risk  # NaN is not
+            result
+            for result in trained.boosted
+            if result.stop_reason == "max_rounds" and result.dual_gap > self.tol * result.first_risk  # NaN is not
         ]
         if short:
-            gap = max(own.dual_gap / own.first_risk for own in short)
+            gap = max(result.dual_gap / result.first_risk for result in short)
             warnings.warn(
                 f"max_rounds={self.max_rounds} was reached at a relative dual gap of {gap:.1e}, above tol={self.tol}; "
                 "raise max_rounds, or tol if this is near enough",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def plot_path(self, ax: Any = None) -> Any:

@@ -90,6 +90,23 @@ class _Search(QuadBoost):
 
     _plain: type[QuadBoost]  # the estimator without a search
 
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Choose, and learn from all rows with the choice.
+
+        Parameters
+        ----------
+        X : array, list of rows, pandas or polars frame, pyarrow table or sparse matrix, of shape (m, d)
+        y : array of shape (m,), of a regression also (m, n_outputs)
+        sample_weight : array of shape (m,), optional
+        groups : array of shape (m,), optional
+            For the splitter: rows of a group stay together.
+        """
+        start, options = time.monotonic(), self._check()
+        options.schedule.warn_if_idle(stacklevel=3)
+        problem, _ = self._problem(X, y, sample_weight, options, needs_rows=True)
+        self._fit_search(problem, y, groups, options, start)
+        return self
+
     def plot(self, penalty: str | None = "chosen", ax: Any = None) -> Any:
         """Draw the mean score over strengths and rounds, for the chosen penalty or another one that was tried.
 
@@ -102,9 +119,9 @@ class _Search(QuadBoost):
 
     def _estimator(self, **chosen: Any) -> QuadBoost:
         """The plain estimator: its parameters are those that it has in common with this one, and the chosen ones."""
-        own = self.get_params(deep=False) | ({"n_trees": 0} if self.n_trees == AUTO else {})
-        common = set(self._plain._get_param_names()) & set(own) - {"penalty", "reg_lambda", "alpha_max"}
-        return self._plain(**{name: own[name] for name in common} | chosen)
+        parameters = self.get_params(deep=False) | ({"n_trees": 0} if self.n_trees == AUTO else {})
+        common = set(self._plain._get_param_names()) & set(parameters) - {"penalty", "reg_lambda", "alpha_max"}
+        return self._plain(**{name: parameters[name] for name in common} | chosen)
 
     def _check(self) -> Options:
         """Check all parameters; the options are those of every fit."""
@@ -267,9 +284,9 @@ class _Search(QuadBoost):
 
         def score(fold: Fold, runs: Sequence[Boosted]) -> float:
             estimator = self._plain.from_ensemble(model(fold, runs), n_jobs=1)
-            own = original[fold.rows]
-            weighted = {} if weight is None else {"sample_weight": weight[own]}
-            return float(scorer(estimator, _some_rows(X, own), y[own], **weighted))
+            held_out = original[fold.rows]
+            weighted = {} if weight is None else {"sample_weight": weight[held_out]}
+            return float(scorer(estimator, _some_rows(X, held_out), y[held_out], **weighted))
 
         return score
 
@@ -349,7 +366,7 @@ def _results(table: Table, greater_is_better: bool) -> dict[str, np.ndarray]:
     }
 
 
-class QuadBoostClassifierCV(_Search, QuadBoostClassifier):
+class QuadBoostClassifierCV(_Search, QuadBoostClassifier):  # type: ignore[misc]  # fit takes groups, no validation rows
     __doc__ = f"""`QuadBoostClassifier` that chooses its penalty and number of rounds by cross-validation.
 
     The Gram columns of a fold are those of all rows less those of the rows held out, all penalties share them, and one
@@ -383,27 +400,8 @@ class QuadBoostClassifierCV(_Search, QuadBoostClassifier):
     ) -> None:  # fmt: skip
         self._set_parameters(locals())
 
-    def fit(  # type: ignore[override]
-        self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
-    ) -> Self:
-        """Choose, and learn from all rows with the choice.
 
-        Parameters
-        ----------
-        X : array, list of rows, pandas or polars frame, pyarrow table or sparse matrix, of shape (m, d)
-        y : array of shape (m,)
-            Labels.
-        sample_weight : array of shape (m,), optional
-        groups : array of shape (m,), optional
-            For the splitter: rows of a group stay together.
-        """
-        start, options = time.monotonic(), self._check()
-        problem, _ = self._problem(X, y, sample_weight, options, needs_rows=True)
-        self._fit_search(problem, y, groups, options, start)
-        return self
-
-
-class QuadBoostRegressorCV(_Search, QuadBoostRegressor):
+class QuadBoostRegressorCV(_Search, QuadBoostRegressor):  # type: ignore[misc]  # fit takes groups, no validation rows
     __doc__ = f"""`QuadBoostRegressor` that chooses its penalty and number of rounds by cross-validation.
 
     Parameters
@@ -433,21 +431,3 @@ class QuadBoostRegressorCV(_Search, QuadBoostRegressor):
         huber_width: float | str = "auto", standardize: bool = False, n_jobs: int | None = None, verbose: int = 0,
     ) -> None:  # fmt: skip
         self._set_parameters(locals())
-
-    def fit(  # type: ignore[override]
-        self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
-    ) -> Self:
-        """Choose, and learn from all rows with the choice.
-
-        Parameters
-        ----------
-        X : array, list of rows, pandas or polars frame, pyarrow table or sparse matrix, of shape (m, d)
-        y : array of shape (m,) or (m, n_outputs)
-        sample_weight : array of shape (m,), optional
-        groups : array of shape (m,), optional
-            For the splitter: rows of a group stay together.
-        """
-        start, options = time.monotonic(), self._check()
-        problem, _ = self._problem(X, y, sample_weight, options, needs_rows=True)
-        self._fit_search(problem, y, groups, options, start)
-        return self

@@ -20,7 +20,8 @@ SHARED_PARAMETERS = """penalty : {"auto", "l1", "l2", "linf", None}
         Strength of an l1 penalty, which adds 2 reg_lambda sum |a| to the risk, or of an l2 penalty, which adds
         reg_lambda sum a^2. "auto", for l1: by generalised cross-validation along the path from the strongest useful
         penalty down, on the moments (forward: 0.4 std(y) / sqrt(m)); for l2, with K voters, 0.3 K / m (forward:
-        1600 sqrt(K) / m). What it came to is in `reg_lambda_`.
+        1600 sqrt(K) / m), and with trees what their growth says of the noise: trace(G) / m (1 - r2) / r2, with the
+        Gram matrix G of centred voters and r2 out of sample. What it came to is in `reg_lambda_`.
         "theory", for labels only, is the one of the risk bound: larger than what predicts best. Under other losses the
         strength is that of mean(loss) + reg_lambda sum |a|, or + reg_lambda / 2 sum a^2; the squared loss is half the
         risk, so it means the same there.
@@ -31,7 +32,7 @@ SHARED_PARAMETERS = """penalty : {"auto", "l1", "l2", "linf", None}
     max_rounds : int
         Most boosting rounds, for each output. A `ConvergenceWarning` says when they were too few.
     thresholds : int, "auto" or "all"
-        Most thresholds of a feature. "auto": 255, or fewer where there are more than 400 features, but at least 15;
+        Most thresholds of a feature. "auto": 255, or fewer where there are more than 392 features, but at least 15;
         "all": every midpoint of distinct values.
     spacing : {"quantile", "uniform"}
         Thresholds with equal mass between them, or evenly spaced.
@@ -70,10 +71,11 @@ SHARED_PARAMETERS = """penalty : {"auto", "l1", "l2", "linf", None}
         Called as callback(round, risk, validation_risk) every `callback_every` rounds; a true answer stops them.
         With several outputs they are called for each.
     callback_every : int
+        Rounds between two calls.
     n_jobs : int, optional
         Threads; None: every core that this process may use. The result is the same bits for any number.
     random_state : int, optional
-        For `validation_fraction`.
+        For `validation_fraction`, and for the rows and directions that trees are grown on; None is 0 for trees.
     verbose : int
         1: show progress, by a bar; 2: by a line every few seconds."""
 
@@ -95,6 +97,7 @@ SHARED_ATTRIBUTES = """ensemble_ : Ensemble
     violation_ : float
         The largest violation of the conditions of optimality, in corrective mode.
     reg_lambda_ : float
+        The strength that was used.
     stop_reason_ : {"max_rounds", "converged", "patience", "max_seconds", "callback", "grown"}
         "grown": the weights are those that trees were grown with.
     feature_importances_ : array of shape (d,)

@@ -1,4 +1,4 @@
-"""Classifier and regressor: labels or targets checked at the border, everything else done by `base`."""
+"""Classifier and regressor: a problem of what the user gave, checked at the border; the fit is that of `base`."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, RegressorMixin, is_classifier
 
 from ..common.progress import Callback
 from ..data.examples import has_validation
 from ..fitting.measured import Measured, Options
 from ..fitting.problem import Problem
 from ..moments.moments import DEFAULT_CACHE_BYTES
-from ..parts.fit import closed
+from ..parts.fit import closed, problem_of_parts
 from ..parts.rows import as_source
+from ..parts.source import Part, Source
 from ..parts.sums import KeptSums
 from .base import QuadBoost
 from .docstrings import SHARED_ATTRIBUTES, SHARED_PARAMETERS, TREE_PARAMETERS
@@ -24,7 +25,72 @@ if TYPE_CHECKING:
     from typing_extensions import Self  # in typing from Python 3.11 on
 
 
-class QuadBoostClassifier(ClassifierMixin, QuadBoost):
+class _Plain(QuadBoost):
+    """What both share: a problem of what the user gave, and a fit to it."""
+
+    def _fit_rows(self, X: Any, y: Any, sample_weight: Any, validation: tuple[Any, Any, Any], eval_metric: Any) -> Self:
+        start, options = time.monotonic(), self._options()
+        options.schedule.warn_if_idle(stacklevel=4)
+        if self.reg_lambda == "theory" and not is_classifier(self):
+            raise ValueError("reg_lambda='theory' is for labels; for a regression give a number, or 'auto'")
+        problem, measured = self._problem(X, y, sample_weight, options)
+        held_out = None
+        if has_validation(*validation):
+            held_out = problem.more_rows(*validation, "_val", self._reading)
+        trained = self._fit(problem, held_out, options, start, measured, eval_metric)
+        closed(measured)
+        self._warn_if_short(trained)
+        return self
+
+    def _problem(
+        self, X: Any, y: Any, sample_weight: Any, options: Options, needs_rows: bool = False
+    ) -> tuple[Problem, Measured | None]:
+        """The problem, and its moments where rows were summed on the way to it."""
+        if isinstance(X, KeptSums):
+            return self._of_sums(X, options)
+        of_classes = is_classifier(self)
+        name = "class_weight" if of_classes else "standardize"
+        more = {name: getattr(self, name)}
+        source = as_source(X, y, sample_weight, self.verbose)
+        if source is not None:
+            return self._of_parts(source, options, needs_rows, **more)
+        make: Any = Problem.of_labels if of_classes else Problem.of_targets
+        return make(X, y, sample_weight, self._reading, **more), None
+
+    def _of_parts(
+        self, source: Source[Part], options: Options, needs_rows: bool, **more: Any
+    ) -> tuple[Problem, Measured | None]:
+        """The problem of rows in parts, and their moments unless a fit needs the rows themselves."""
+        given = self.get_params(deep=False)
+        for name, is_refused, remedy in (
+            ("reg_lambda", options.reg_lambda == "theory", "use 'auto' or a number"),
+            ("validation_fraction", given.get("validation_fraction") is not None, "give X_val and y_val to fit"),
+            ("thresholds_per_fold", given.get("thresholds_per_fold", False), "set it to False"),
+        ):
+            if is_refused:
+                raise ValueError(f"{name}={given[name]!r} needs all values in memory; with rows in parts {remedy}")
+        needs_rows |= options.loss != "squared" or bool(options.growth.n_trees) or given.get("warm_start", False)
+        return problem_of_parts(source, is_classifier(self), self._reading, options, needs_rows=needs_rows, **more)
+
+    def _of_sums(self, sums: KeptSums, options: Options) -> tuple[Problem, Measured | None]:
+        """The problem of sums of rows that are gone; what needs the rows is refused."""
+        if (sums.classes is not None) != is_classifier(self):
+            found = "targets" if is_classifier(self) else "labels"
+            raise ValueError(f"these are sums of {found}; use the other estimator")
+        given = self.get_params(deep=False)
+        plain = {"calibration": None, "loss": "squared", "n_trees": 0, "class_weight": None, "standardize": False}
+        plain |= {"validation_fraction": None, "warm_start": False}
+        for name, needed in plain.items():
+            if name in given and given[name] != needed:
+                raise ValueError(
+                    f"{name}={given[name]!r} needs the rows, and there are only sums; set {name}={needed!r}"
+                )
+        if options.reg_lambda == "theory":
+            raise ValueError("reg_lambda='theory' needs the rows, and there are only sums; use 'auto' or a number")
+        return sums.problem(self._reading, options)
+
+
+class QuadBoostClassifier(ClassifierMixin, _Plain):
     __doc__ = f"""Ensembles of stumps for labels: two classes by one score, more by one score each.
 
     Parameters
@@ -81,25 +147,7 @@ class QuadBoostClassifier(ClassifierMixin, QuadBoost):
             What to choose by there, in place of the loss. A function is given labels and probabilities (of the second
             of two classes, else of every class), and returns a number of which less is better.
         """
-        start, options = time.monotonic(), self._options()
-        problem, measured = self._problem(X, y, sample_weight, options)
-        validation = None
-        if has_validation(X_val, y_val, sample_weight_val):
-            validation = problem.more_rows(X_val, y_val, sample_weight_val, "_val", self._reading)
-        trained = self._fit(problem, validation, options, start, measured, eval_metric)
-        closed(measured)
-        self._warn_if_short(trained)
-        return self
-
-    def _problem(
-        self, X: Any, y: Any, sample_weight: Any, options: Options, needs_rows: bool = False
-    ) -> tuple[Problem, Measured | None]:
-        if isinstance(X, KeptSums):
-            return self._of_sums(X, options)
-        source = as_source(X, y, sample_weight, self.verbose)
-        if source is not None:
-            return self._of_parts(source, options, needs_rows, class_weight=self.class_weight)
-        return Problem.of_labels(X, y, sample_weight, self._reading, self.class_weight), None
+        return self._fit_rows(X, y, sample_weight, (X_val, y_val, sample_weight_val), eval_metric)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """The score of every row: shape (m,) for two classes, else (m, n_classes); log-odds where there is a link."""
@@ -120,7 +168,7 @@ class QuadBoostClassifier(ClassifierMixin, QuadBoost):
         return self.ensemble_.probabilities_of(scores)
 
 
-class QuadBoostRegressor(RegressorMixin, QuadBoost):
+class QuadBoostRegressor(RegressorMixin, _Plain):
     __doc__ = f"""Ensembles of stumps for real targets, one or several.
 
     The target is not rescaled unless `standardize` says so: `reg_lambda` under l1, `alpha_max` and the risks in
@@ -189,27 +237,7 @@ class QuadBoostRegressor(RegressorMixin, QuadBoost):
         eval_metric : {"rmse", "mae", "r2"} or callable(y, predictions), optional
             What to choose by there, in place of the loss; of what a function returns less is better.
         """
-        start, options = time.monotonic(), self._options()
-        if self.reg_lambda == "theory":
-            raise ValueError("reg_lambda='theory' is for labels; for a regression give a number, or 'auto'")
-        problem, measured = self._problem(X, y, sample_weight, options)
-        validation = None
-        if has_validation(X_val, y_val, sample_weight_val):
-            validation = problem.more_rows(X_val, y_val, sample_weight_val, "_val", self._reading)
-        trained = self._fit(problem, validation, options, start, measured, eval_metric)
-        closed(measured)
-        self._warn_if_short(trained)
-        return self
-
-    def _problem(
-        self, X: Any, y: Any, sample_weight: Any, options: Options, needs_rows: bool = False
-    ) -> tuple[Problem, Measured | None]:
-        if isinstance(X, KeptSums):
-            return self._of_sums(X, options)
-        source = as_source(X, y, sample_weight, self.verbose)
-        if source is not None:
-            return self._of_parts(source, options, needs_rows, standardize=self.standardize)
-        return Problem.of_targets(X, y, sample_weight, self._reading, self.standardize), None
+        return self._fit_rows(X, y, sample_weight, (X_val, y_val, sample_weight_val), eval_metric)
 
     def predict(self, X: Any) -> np.ndarray:
         """The target of every row: shape (m,), or (m, n_outputs) where there are several."""

@@ -118,7 +118,7 @@ class Moments:
 def _terms(gram: Gram, sign: int) -> list[tuple[int, GramSource]]:
     """The sets of rows behind a Gram matrix; a sum of sums is one sum."""
     if isinstance(gram.source, SummedGram):
-        return [(sign * own, source) for own, source in gram.source.terms]
+        return [(sign * its_sign, source) for its_sign, source in gram.source.terms]
     return [(sign, gram.source)]
 
 
@@ -187,6 +187,8 @@ def moments_from_matrix(
     sample_weight : array of shape (m,), optional
     cache_bytes : int
         Memory for Gram columns.
+    n_threads : int
+        Threads; the result is the same bits for any number.
     """
     H = np.asfortranarray(H, dtype=np.float64)
     y = np.asarray(y, dtype=np.float64)

@@ -87,13 +87,16 @@ class Streamed(Generic[P]):
         raise NotImplementedError
 
     def reduce(self, question: Callable[[P], A], add: Callable[[A, A], A] = add) -> A:
+        """The sum of the answers of all parts to a question."""
         with closing(self._told()) as parts:
             return reduce(add, map(question, parts))
 
     def map(self, make: Callable[[P], Any]) -> Source[Any]:
+        """What is made of each part, as another source."""
         return Made(self, make)
 
     def gather(self) -> list[P]:
+        """All parts, in memory."""
         return list(self.parts())
 
     def close(self) -> None:

@@ -37,3 +37,9 @@ def test_training_on_sums_of_files_has_the_bits_of_their_rows(tmp_path, monkeypa
     assert ended(train_main, "--from-sums", "mon.csv", "-o", "c.h5") == 2
     assert capsys.readouterr().err.endswith("cannot load mon.csv: it is not a file of sums that quadboost wrote\n")
     assert ended(train_main, "both.csv", "--target", "y", "--minus", "tue.sums", "-o", "c.h5") == 2
+
+
+@pytest.mark.parametrize("arguments", [["--target", "y"], ["a.csv"], ["a.csv", "--target", "y", "--cv", "5"]])
+def test_what_sums_lack_or_cannot_use_is_refused(arguments, tmp_path, capsys):
+    assert ended(sums_main, *arguments, "-o", tmp_path / "a.sums") == 2
+    assert "(see quadboost-sums --help)" in capsys.readouterr().err

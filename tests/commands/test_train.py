@@ -196,10 +196,10 @@ def test_cross_validation_says_what_it_chose(run, tmp_path):
 @pytest.mark.parametrize(
     ("options", "said", "chosen"),
     [
-        ([], "no --reg-lambda given: chosen by 5-fold cross-validation (--cv 0: taken from the number of rows)", True),
+        ([], "no --reg-lambda given: chosen by 5-fold cross-validation (--cv 0: taken from all training rows)", True),
         (["--penalty", "l2"], "no --reg-lambda given: chosen by 5-fold cross-validation", True),
         (["--penalty", "linf"], "no --alpha-max given: chosen by 5-fold cross-validation (--cv 0: 0.1)", True),
-        (["--patience", 9], "no --reg-lambda given: taken from the number of rows, because --patience does not", False),
+        (["--patience", 9], "no --reg-lambda given: taken from all training rows, because --patience does not", False),
         (["--cv", 0], None, False),
         (["--reg-lambda", "auto"], None, False),
         (["--reg-lambda", 0.1], None, False),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -362,3 +363,19 @@ def test_a_run_at_the_last_round_that_is_near_enough_is_not_too_short(told):
         is_short.append(model.dual_gap_ > 1e-3 * REAL.var())
         assert len(told) == is_short[-1]
     assert set(is_short) == {True, False}
+
+
+@pytest.mark.parametrize("estimator", [QuadBoostRegressor, QuadBoostRegressorCV])
+def test_solving_without_reweight_every_warns_once_where_fit_is_called(estimator):
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        estimator(reweight_sweeps="solve", thresholds=5, max_rounds=500).fit(X[:100], REAL[:100])
+    assert [(Path(one.filename).name, str(one.message)[:36]) for one in found] == [
+        ("test_rounds.py", "reweight_sweeps='solve' does nothing")
+    ]
+
+
+def test_a_run_that_is_too_short_warns_where_fit_is_called():
+    with pytest.warns(ConvergenceWarning, match="max_rounds=2 was reached") as found:
+        QuadBoostRegressor(reg_lambda=0.01, max_rounds=2).fit(X, REAL)
+    assert Path(found[0].filename).name == "test_rounds.py"
