@@ -39,8 +39,8 @@ class Limits:
     @classmethod
     def of(cls, n_voters: int, *, factor: Any = None, lower: Any = None, upper: Any = None) -> Limits:
         """Check numbers, or arrays of a number per voter."""
-        given = {"penalty_factor": factor, "lower": lower, "upper": upper}
-        arrays = {name: None if own is None else _per_voter(name, own, n_voters) for name, own in given.items()}
+        by_name = {"penalty_factor": factor, "lower": lower, "upper": upper}
+        arrays = {name: None if value is None else _per_voter(name, value, n_voters) for name, value in by_name.items()}
         factor, lower, upper = arrays.values()
         if factor is not None and not ((factor > 0) & np.isfinite(factor)).all():
             raise ValueError(
@@ -51,14 +51,15 @@ class Limits:
             raise ValueError(f"lower={_first(lower, ~(lower <= 0))} must be at most 0: a weight of 0 must be allowed")
         if upper is not None and not (upper >= 0).all():
             raise ValueError(f"upper={_first(upper, ~(upper >= 0))} must be at least 0: a weight of 0 must be allowed")
-        for name, own in (("lower", lower), ("upper", upper)):
-            if own is not None and ((is_tiny := np.abs(own) < LEAST_BOUND) & (own != 0)).any():
-                raise ValueError(f"{name}={_first(own, is_tiny & (own != 0))} lets no weight change a score; give 0")
+        for name, bound in (("lower", lower), ("upper", upper)):
+            if bound is not None and ((is_tiny := np.abs(bound) < LEAST_BOUND) & (bound != 0)).any():
+                first = _first(bound, is_tiny & (bound != 0))
+                raise ValueError(f"{name}={first} lets no weight change a score; give 0")
         return cls(factor, lower, upper)
 
     def take(self, voters: np.ndarray) -> Limits:
         """Those of some voters."""
-        return Limits(*(None if own is None else own[voters] for own in (self.factor, self.lower, self.upper)))
+        return Limits(*(None if values is None else values[voters] for values in (self.factor, self.lower, self.upper)))
 
     def bounds(self, n_voters: int) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper of every voter."""
@@ -100,8 +101,8 @@ class Limited(Penalty):
 
     def __repr__(self) -> str:
         digest = hashlib.sha256()
-        for own in (self.limits.factor, self.limits.lower, self.limits.upper):
-            digest.update(b"none" if own is None else own.tobytes())
+        for values in (self.limits.factor, self.limits.lower, self.limits.upper):
+            digest.update(b"none" if values is None else values.tobytes())
         return f"{self.base!r} within limits {digest.hexdigest()[:12]}"
 
     @property
@@ -126,7 +127,7 @@ class Limited(Penalty):
 
     @property
     def differs(self) -> bool:
-        return any(np.ndim(own) > 0 for own in (self.shrink, self.low, self.high))
+        return any(np.ndim(numbers) > 0 for numbers in (self.shrink, self.low, self.high))
 
     def bounds(self, n_voters: int) -> tuple[np.ndarray, np.ndarray]:
         return self.limits.bounds(n_voters)
@@ -163,8 +164,8 @@ class Limited(Penalty):
         return max(0.0, self.value(weight) + min(gaps))
 
 
-def _per_voter(name: str, given: Any, n_voters: int) -> np.ndarray:
-    values = np.asarray(given)
+def _per_voter(name: str, value: Any, n_voters: int) -> np.ndarray:
+    values = np.asarray(value)
     if values.dtype.kind not in "buif" or values.ndim > 1 or (values.ndim == 1 and len(values) != n_voters):
         raise ValueError(
             f"{name} has shape {values.shape} and type {values.dtype}; give one number, or one for each of the "

@@ -74,8 +74,8 @@ class Logistic(Loss):
 
     def values(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
         if self.n_outputs == 1:
-            own = scores[:, 0]
-            return np.maximum(own, 0.0) - y[:, 0] * own + np.log1p(np.exp(-np.abs(own)))
+            score = scores[:, 0]
+            return np.maximum(score, 0.0) - y[:, 0] * score + np.log1p(np.exp(-np.abs(score)))
         largest = scores.max(axis=1)
         return largest + np.log(np.exp(scores - largest[:, None]).sum(axis=1)) - (y * scores).sum(axis=1)
 
@@ -199,7 +199,7 @@ def make_loss(
 def _deviation(y: np.ndarray, weight: np.ndarray | None) -> float:
     """How far targets are from their medians: the median, or where that is zero the largest; 1 where all are equal."""
     off = [np.abs(target - _quantile(target, weight, 0.5)) for target in y.T]
-    return max(_quantile(own, weight, 0.5) for own in off) or float(np.max(off)) or 1.0
+    return max(_quantile(distances, weight, 0.5) for distances in off) or float(np.max(off)) or 1.0
 
 
 def _quantile(values: np.ndarray, weight: np.ndarray | None, share: float) -> float:

@@ -52,7 +52,7 @@ class Penalty:
     def rule(self, n_voters: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Ridge, shrink, low and high of every voter."""
         ridge, shrink, low, high = (
-            np.broadcast_to(np.float64(own), n_voters) for own in (self.ridge, self.shrink, self.low, self.high)
+            np.broadcast_to(np.float64(number), n_voters) for number in (self.ridge, self.shrink, self.low, self.high)
         )
         return ridge, shrink, low, high
 

@@ -42,7 +42,7 @@ def reweighted(
     if not 0 < len(voters) <= MOST_TOGETHER:
         return weight
     x, sign = weight[voters], np.sign(weight[voters])
-    ridge, shrink, low, high = (own[voters] for own in penalty.rule(len(weight)))
+    ridge, shrink, low, high = (values[voters] for values in penalty.rule(len(weight)))
     slope = edge[voters] - shrink * sign - ridge * x  # of the objective, times -1/2
     low = np.where((shrink > 0) & (sign > 0), 0.0, low)
     high = np.where((shrink > 0) & (sign < 0), 0.0, high)
@@ -51,7 +51,7 @@ def reweighted(
     for _ in range(MOST_STEPS):
         if not free.any():
             break
-        voters, x, slope, ridge, low, high = (own[free] for own in (voters, x, slope, ridge, low, high))
+        voters, x, slope, ridge, low, high = (values[free] for values in (voters, x, slope, ridge, low, high))
         gram = _gram(moments, columns, voters, fit_intercept)
         gram[np.diag_indices(len(voters))] += ridge
         wanted = x + _newton_step(gram, slope)

@@ -61,7 +61,7 @@ def open_run(
             f"training of {moments.n_voters} and {moments.n_outputs}; make both with the same voters and targets"
         )
     with ExitStack() as stack:
-        columns = [stack.enter_context(own.gram.lease()) for own in (moments, validation) if own is not None]
+        columns = [stack.enter_context(rows.gram.lease()) for rows in (moments, validation) if rows is not None]
         yield Run(moments, validation, columns, penalty, mode, fit_intercept, output)
 
 
@@ -129,8 +129,9 @@ class Run:
         self.first_intercept = 0.0
         if fit_intercept:
             self.first_intercept = float(moments.origin[output] + moments.target_sum[output] / total)
-        own = zip((moments, validation), columns, strict=False)
-        self.rows = [_Rows(of, lease, output, self.centre, self.first_intercept) for of, lease in own if of is not None]
+        self.rows = [_Rows(moments, columns[0], output, self.centre, self.first_intercept)]
+        if validation is not None:
+            self.rows.append(_Rows(validation, columns[1], output, self.centre, self.first_intercept))
         self.train = self.rows[0]
         self.validation = None if validation is None else self.rows[1]
         self.eta = self.train.eta - self.centre * self.centre
@@ -237,7 +238,7 @@ class Run:
 
     def _settings(self) -> dict[str, Any]:
         """What must be the same when a run goes on."""
-        names = {own.name for own in fields(self.schedule)} - set(MAY_CHANGE)
+        names = {field.name for field in fields(self.schedule)} - set(MAY_CHANGE)
         schedule = {name: getattr(self.schedule, name) for name in sorted(names)}
         if not self.schedule.sweeps_every:
             del schedule["reweight_sweeps"]

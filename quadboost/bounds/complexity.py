@@ -113,7 +113,7 @@ class _Voters(NamedTuple):
 
 def _given_voters(matrix: np.ndarray, thresholds: Voters | Sequence[np.ndarray]) -> list[_Voters]:
     if not isinstance(thresholds, Voters):
-        cuts = [np.unique(np.asarray(own, dtype=np.float64)) for own in thresholds]
+        cuts = [np.unique(np.asarray(values, dtype=np.float64)) for values in thresholds]
         none = np.zeros(len(cuts), dtype=np.uint8)
         thresholds = Voters(cuts, is_level=none, has_missing=none)
     if thresholds.trees:
@@ -124,7 +124,7 @@ def _given_voters(matrix: np.ndarray, thresholds: Voters | Sequence[np.ndarray])
             "give rows with one column for each"
         )
     features = zip(thresholds.is_level.tolist(), thresholds.cuts, thresholds.has_missing.tolist(), strict=True)
-    return [_Voters(*own) for own in features]
+    return [_Voters(*feature) for feature in features]
 
 
 def _estimate(matrix: np.ndarray, voters: list[_Voters], n_draws: int, random_state: Any, n_threads: int) -> Complexity:
@@ -137,7 +137,7 @@ def _estimate(matrix: np.ndarray, voters: list[_Voters], n_draws: int, random_st
     if n_draws * matrix.size < SIGNS_FOR_THREADS:
         n_threads = 1
     found = Parallel(n_jobs=n_threads, prefer="threads")(
-        delayed(_largest_sums)(matrix[:, f], own, words, everything) for f, own in enumerate(voters)
+        delayed(_largest_sums)(matrix[:, f], of_feature, words, everything) for f, of_feature in enumerate(voters)
     )
     best = np.maximum.reduce([np.abs(everything), *(sums for sums, _ in found)])
     log_voters = math.log(2.0) + float(np.logaddexp.reduce([0.0, *(log_n for _, log_n in found)]))
@@ -153,14 +153,14 @@ def _estimate(matrix: np.ndarray, voters: list[_Voters], n_draws: int, random_st
 
 
 def _largest_sums(
-    column: np.ndarray, own: _Voters, words: np.ndarray, everything: np.ndarray
+    column: np.ndarray, voters: _Voters, words: np.ndarray, everything: np.ndarray
 ) -> tuple[np.ndarray, float]:
     """The largest |sum of sign * h| over a feature's voters, for every draw, and the log of their number."""
     order = np.argsort(column).astype(np.int32)  # NaN last
     rows = order[: len(column) - int(np.isnan(column).sum())]
-    sums_of = _sums_of_levels if own.is_level else _sums_of_thresholds
-    best, log_n, present = sums_of(rows, column[rows], own.cuts, words)
-    if own.has_missing and len(rows) < len(order):
+    sums_of = _sums_of_levels if voters.is_level else _sums_of_thresholds
+    best, log_n, present = sums_of(rows, column[rows], voters.cuts, words)
+    if voters.has_missing and len(rows) < len(order):
         np.maximum(best, np.abs(everything - 2 * present), out=best)
         log_n = float(np.logaddexp(log_n, 0.0))
     return best, log_n

@@ -61,8 +61,9 @@ def _curves(folds: Folds, ensemble: Ensemble, voters: Voters, weight: np.ndarray
         values = voters.step_values(column, weight)[bins]
         values -= mass @ values / mass.sum()
         cuts = np.searchsorted(folds.voters.cuts[column], shape.thresholds)
-        place = shape_bins(folds.voters, column, cuts)
-        share = np.where((np.bincount(place, mass) > 0)[place], mass, 1.0)  # without a row, each counts the same
-        total = np.bincount(place, share)
-        found.append(np.column_stack([np.bincount(place, share * own) / total for own in values.T]))
+        shape_bin = shape_bins(folds.voters, column, cuts)
+        has_rows = (np.bincount(shape_bin, mass) > 0)[shape_bin]
+        share = np.where(has_rows, mass, 1.0)  # without a row, each counts the same
+        total = np.bincount(shape_bin, share)
+        found.append(np.column_stack([np.bincount(shape_bin, share * of_output) / total for of_output in values.T]))
     return np.concatenate(found)

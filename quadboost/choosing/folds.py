@@ -83,8 +83,8 @@ class Folds:
         if self.per_fold:
             rows = self.problem.rows.take(split.train)
             voters = self._candidates(rows, 1)
-            codes = [self.problem.rows.take(own).code(voters, 1) for own in split]
-            train, held_out = (self._moments(voters, *own) for own in zip(codes, split, strict=True))
+            codes = [self.problem.rows.take(rows).code(voters, 1) for rows in split]
+            train, held_out = (self._moments(voters, *part) for part in zip(codes, split, strict=True))
             return Fold(voters, train, held_out, split.held_out, Measured(rows, voters, codes[0], train))
         held_out = self._moments(self.voters, self.codes[split.held_out], split.held_out)
         n_times = np.bincount(np.concatenate(split), minlength=len(self.codes))

@@ -53,8 +53,8 @@ def cross_validate_loss(
 
     def work(number: int) -> None:
         row = 0
-        for _, own in groupby(candidates, key=lambda candidate: candidate.penalty):
-            for value in _scores(folds, number, list(own), judge, stop):
+        for _, group in groupby(candidates, key=lambda candidate: candidate.penalty):
+            for value in _scores(folds, number, list(group), judge, stop):
                 score[row, number] = value
                 row += 1
                 tell()
@@ -78,9 +78,9 @@ def _scores(
     start, n_worse, least, value = None, 0, np.inf, np.nan
     for candidate in candidates:
         if n_worse < PATIENCE and not stop.is_set():
-            own = replace(options, penalty=candidate.penalty, **candidate.parameters)
+            its_options = replace(options, penalty=candidate.penalty, **candidate.parameters)
             boosted: list[Boosted] = train_under_loss(
-                problem, train, own, watch=lambda passes: "callback" if stop.is_set() else "", start=start
+                problem, train, its_options, watch=lambda passes: "callback" if stop.is_set() else "", start=start
             ).boosted
             weight = np.column_stack([result.weight for result in boosted])
             start = weight, np.array([result.intercept for result in boosted])

@@ -186,7 +186,7 @@ def _path_of(
 ) -> RegularizationPath:
     """Collect the points of the path, over the voters that are active in any of them."""
     voters = np.array(sorted(set().union(*active)), dtype=np.int64)
-    weight = np.array([[own.get(voter, 0.0) for voter in voters.tolist()] for own in active])
+    weight = np.array([[weights.get(voter, 0.0) for voter in voters.tolist()] for weights in active])
     feature, kind, threshold = candidates.describe(voters)
     intercept, risk, objective, dual_gap = figures.T
     return RegularizationPath(

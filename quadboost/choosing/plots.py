@@ -42,7 +42,7 @@ def plot_shapes(path: RegularizationPath, feature: int | str, ax: Any = None) ->
     number = _feature_number(path, feature)
     ax = _axes(ax)
     for i in np.unique(np.linspace(0, len(path.strength) - 1, SHAPES).round().astype(int)).tolist():
-        shape = next((own for own in path.ensemble(i).shape_functions() if own.feature == number), None)
+        shape = next((shape for shape in path.ensemble(i).shape_functions() if shape.feature == number), None)
         if shape is None:
             continue
         label = f"{path.strength[i]:.2g}"
@@ -80,14 +80,14 @@ def plot_surface(results: dict[str, Any], penalty: str | None, best: dict[str, A
     without trees, what is drawn is what was chosen of the two.
     """
     ax = _axes(ax)
-    own = results["param_penalty"] == penalty
-    n_trees = results.get("param_n_trees", np.zeros(len(own)))
-    is_alike = own & (n_trees == best.get("n_trees", 0))
-    own = is_alike if is_alike.any() else own
-    rounds, score = results["param_max_rounds"][own], results["mean_test_score"][own]
+    is_shown = results["param_penalty"] == penalty
+    n_trees = results.get("param_n_trees", np.zeros(len(is_shown)))
+    is_alike = is_shown & (n_trees == best.get("n_trees", 0))
+    is_shown = is_alike if is_alike.any() else is_shown
+    rounds, score = results["param_max_rounds"][is_shown], results["mean_test_score"][is_shown]
     chosen = best["penalty"] == penalty
-    if n_trees[own].any() and penalty is not None:
-        return _plot_line(ax, results, own, penalty, best if chosen else {})
+    if n_trees[is_shown].any() and penalty is not None:
+        return _plot_line(ax, results, is_shown, penalty, best if chosen else {})
     ax.set_xscale("log")
     ax.set_xlabel("rounds")
     if penalty is None:
@@ -97,7 +97,7 @@ def plot_surface(results: dict[str, Any], penalty: str | None, best: dict[str, A
             ax.axvline(best["max_rounds"], color="red")
         return ax
     name = "alpha_max" if penalty == "linf" else "reg_lambda"
-    strength = results[f"param_{name}"][own]
+    strength = results[f"param_{name}"][is_shown]
     levels = np.unique(strength)
     axis = np.unique(np.geomspace(rounds.min(), rounds.max(), POINTS).round().astype(int))
     grid = np.empty((len(levels), len(axis)))
@@ -112,11 +112,11 @@ def plot_surface(results: dict[str, Any], penalty: str | None, best: dict[str, A
     return ax
 
 
-def _plot_line(ax: Any, results: dict[str, Any], own: np.ndarray, penalty: str, best: dict[str, Any]) -> Any:
+def _plot_line(ax: Any, results: dict[str, Any], is_shown: np.ndarray, penalty: str, best: dict[str, Any]) -> Any:
     """The mean score over the strength alone."""
     name = "alpha_max" if penalty == "linf" else "reg_lambda"
-    order = np.argsort(results[f"param_{name}"][own])
-    ax.plot(results[f"param_{name}"][own][order], results["mean_test_score"][own][order], "o-", markersize=3)
+    order = np.argsort(results[f"param_{name}"][is_shown])
+    ax.plot(results[f"param_{name}"][is_shown][order], results["mean_test_score"][is_shown][order], "o-", markersize=3)
     _strength_axis(ax.set_xlabel, ax.set_xscale, penalty)
     ax.set_ylabel("mean score")
     if name in best:

@@ -97,8 +97,8 @@ def cross_validate_rules(
         held_out = Measured.of(problem, problem.rows.take(split.held_out), options, measured.voters)
         fold = Fold(measured.voters, measured.moments, held_out.moments, split.held_out, measured)
         row = 0
-        for _, own in groupby(candidates, key=lambda candidate: candidate.penalty):
-            for value in _scores(problem, fold, held_out, list(own), folds.options, judge, stop):
+        for _, group in groupby(candidates, key=lambda candidate: candidate.penalty):
+            for value in _scores(problem, fold, held_out, list(group), folds.options, judge, stop):
                 score[row, number] = value
                 row += 1
                 tell()
@@ -139,14 +139,14 @@ def _fits(
         yield from _path(problem, measured, candidates, first, stop)
         return
     for candidate in candidates:
-        own = with_trees(options, candidate)
-        if own.loss != "squared":
+        its_options = with_trees(options, candidate)
+        if its_options.loss != "squared":
             watch = lambda passes: "callback" if stop.is_set() else ""  # noqa: E731
-            boosted = train_under_loss(problem, measured, own, watch=watch, start=start).boosted
-        elif own.mode == "forward":
-            boosted = train(problem, measured, own).boosted
+            boosted = train_under_loss(problem, measured, its_options, watch=watch, start=start).boosted
+        elif its_options.mode == "forward":
+            boosted = train(problem, measured, its_options).boosted
         else:
-            boosted = train_ridge(problem, measured, own, None, None if start is None else start[0]).boosted
+            boosted = train_ridge(problem, measured, its_options, None, None if start is None else start[0]).boosted
         start = (
             np.column_stack([result.weight for result in boosted]),
             np.array([result.intercept for result in boosted]),

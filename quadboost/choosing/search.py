@@ -86,10 +86,10 @@ def strengths_of(
     if isinstance(given, Integral):
         edge, eta = moments.centred(fit_intercept)
         usable = eta > LEAST_ETA * moments.eta
-        within = [None if own is None else own.take(usable) for own in limits or [None] * edge.shape[1]]
-        penalties = [Candidate(name, 1.0).make(own) for own in within]
+        within = [None if limit is None else limit.take(usable) for limit in limits or [None] * edge.shape[1]]
+        penalties = [Candidate(name, 1.0).make(limit) for limit in within]
         each = zip(penalties, edge.T, strict=True)
-        largest = max(penalty.largest(own[usable], eta[usable]) for penalty, own in each) or 1.0
+        largest = max(penalty.largest(edges[usable], eta[usable]) for penalty, edges in each) or 1.0
         values = largest * np.geomspace(1.0, reach[name], int(given))
     else:
         values = np.unique(np.asarray(given, dtype=np.float64))[::-1]
@@ -179,23 +179,23 @@ def cross_validate(
             longest = max(len(risk) - 1 for _, risk in followed)
             wanted = np.arange(1, max(1, longest) + 1) if rounds is None else rounds
             if judge is None:
-                risks = [own[np.minimum(wanted, len(own) - 1)] for _, own in followed]
+                risks = [risk[np.minimum(wanted, len(risk) - 1)] for _, risk in followed]
                 curves[c][number] = np.mean(risks, axis=0)
             else:
                 after, place = np.unique(np.minimum(wanted, longest), return_inverse=True)
                 stages = zip(*(_stages(fold, run, after.tolist()) for run, _ in followed), strict=True)
                 scores = np.array([judge(fold, stage) for stage in stages])[place]
-                is_known = ~np.any([np.isnan(own[np.minimum(wanted, len(own) - 1)]) for _, own in followed], axis=0)
+                is_known = ~np.any([np.isnan(risk[np.minimum(wanted, len(risk) - 1)]) for _, risk in followed], axis=0)
                 curves[c][number] = np.where(is_known, scores, np.nan)
             tell()
 
     in_threads(work, range(len(folds.splits)), folds.n_workers, stop.set)
-    lengths = [max(len(curve) for curve in own) for own in curves]
+    lengths = [max(len(curve) for curve in group) for group in curves]
     return Table(
         candidates,
         candidate=np.repeat(np.arange(len(candidates)), lengths),
         rounds=np.concatenate([np.arange(1, n + 1) if rounds is None else rounds for n in lengths]),
-        score=np.concatenate([_same_length(own, n) for own, n in zip(curves, lengths, strict=True)]),
+        score=np.concatenate([_same_length(group, n) for group, n in zip(curves, lengths, strict=True)]),
     )
 
 

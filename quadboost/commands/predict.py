@@ -67,7 +67,7 @@ def features_of(ensemble: Ensemble, file: TableFile) -> dict[str, str]:
                 f"was trained on {ensemble.n_features}"
             )
     file.require(names)
-    levels = {**ensemble.categories, **{j: [[own] for own in order] for j, order in ensemble.schema.orders.items()}}
+    levels = {**ensemble.categories, **{j: [[level] for level in order] for j, order in ensemble.schema.orders.items()}}
     return {name: kind_of_levels(levels[j], name) if j in levels else NUMBER for j, name in enumerate(names)}
 
 

@@ -34,7 +34,7 @@ def write_report(ensemble: Ensemble, arguments: Namespace) -> None:
     kind = kind_of_levels([labels], arguments.target) if labels else NUMBER
     targets = column(arguments.target, kind).to_pylist()
     known = np.array([value is not None and value == value for value in targets], dtype=bool)
-    X = pa.Table.from_arrays([column(name, own) for name, own in features.items()], names=list(features))
+    X = pa.Table.from_arrays([column(name, its_kind) for name, its_kind in features.items()], names=list(features))
     y = np.array([value for value, is_known in zip(targets, known, strict=True) if is_known])
     report(ensemble, X.filter(to_arrow(known)), y, arguments.output, title=arguments.title)
     if not arguments.quiet:

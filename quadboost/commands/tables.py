@@ -228,7 +228,7 @@ def open_table(path: str, text: TextFormat) -> TableFile:
         return _StandardInput(text)
     found = files_of(path)
     if found != [path]:
-        return TableFiles(path, [open_table(own, text) for own in found])
+        return TableFiles(path, [open_table(part, text) for part in found])
     for ending, reader in _READERS.items():
         if path.lower().endswith(ending):
             check_regular(path)

@@ -347,12 +347,12 @@ def _held_out_figures(estimator: Any, examples: Examples, folds: np.ndarray) -> 
     """The figures of the choice on each row, by a model of the folds that the row is not in."""
     sums = np.zeros(4)
     for number in range(folds.max() + 1):
-        own = clone(estimator).set_params(verbose=0, callbacks=None)
+        plain = clone(estimator).set_params(verbose=0, callbacks=None)
         known = examples.where((folds >= 0) & (folds != number))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the number of rounds was chosen
-            own.fit(known.X, None if known.n_streamed else known.y, known.weight)
-        sums += _sums_on(own.ensemble_, examples.where(folds == number), estimator.ensemble_)
+            plain.fit(known.X, None if known.n_streamed else known.y, known.weight)
+        sums += _sums_on(plain.ensemble_, examples.where(folds == number), estimator.ensemble_)
     return _figures_from(estimator.ensemble_, sums)
 
 
@@ -439,9 +439,9 @@ def _figure_sums(ensemble: Ensemble, found: np.ndarray, y: np.ndarray, weight: n
         far = y - np.mean(ensemble.intercept)  # so that little is lost in squares
         each = [np.ones(len(y)), (y - found) ** 2, far, far * far]
     else:
-        own = found[np.arange(len(y)), np.searchsorted(ensemble.classes, y)]
+        probability = found[np.arange(len(y)), np.searchsorted(ensemble.classes, y)]
         wrong = ensemble.classes[found.argmax(axis=1)] != y
-        each = [np.ones(len(y)), wrong, -np.log(np.maximum(own, LEAST_PROBABILITY)), np.zeros(len(y))]
+        each = [np.ones(len(y)), wrong, -np.log(np.maximum(probability, LEAST_PROBABILITY)), np.zeros(len(y))]
     return np.array([np.sum(one if weight is None else one * weight) for one in each])
 
 

@@ -60,9 +60,10 @@ class Examples:
         def chunks() -> Iterator[tuple[Any, ...]]:
             first = 0
             for part in self.X.parts():
-                own = wanted[first : first + len(part.y)]
+                rows = wanted[first : first + len(part.y)]
                 first += len(part.y)
-                yield part.X.filter(to_arrow(own)), part.y[own], None if part.weight is None else part.weight[own]
+                weight = None if part.weight is None else part.weight[rows]
+                yield part.X.filter(to_arrow(rows)), part.y[rows], weight
 
         n_rows = int(np.count_nonzero(wanted))
         return replace(self, X=Rows(chunks, memory=self.X.memory, n_rows=n_rows), n_streamed=n_rows)

@@ -67,7 +67,7 @@ def _aligned(other: Any, X: Any, name: str) -> Any:
     if _is_frame(X) and _is_frame(other) and X.known_divisions and other.known_divisions:
         if X.divisions == other.divisions:
             return other
-        ends, wanted = ((own.divisions[0], own.divisions[-1]) for own in (other, X))
+        ends, wanted = ((collection.divisions[0], collection.divisions[-1]) for collection in (other, X))
         if ends != wanted:
             raise ValueError(
                 f"{name} has an index from {ends[0]!r} to {ends[1]!r}, and X from {wanted[0]!r} to {wanted[1]!r}; "
@@ -108,10 +108,10 @@ class _Columns(NamedTuple):
         found = _Columns.of(X)
         if found.names != self.names or len(found.kinds) != len(self.kinds):
             raise ValueError(f"{part} has {found.words}, where X says {self.words}; give all the same columns")
-        for j, (own, wanted) in enumerate(zip(found.kinds, self.kinds, strict=True)):
-            if own != wanted:
+        for j, (kind, wanted) in enumerate(zip(found.kinds, self.kinds, strict=True)):
+            if kind != wanted:
                 name = j if self.names is None else repr(self.names[j])
-                raise ValueError(f"{part} holds {own} in column {name}, where X says {wanted}; convert it")
+                raise ValueError(f"{part} holds {kind} in column {name}, where X says {wanted}; convert it")
 
     @property
     def words(self) -> str:
@@ -132,9 +132,11 @@ class _PartMaker(NamedTuple):
     columns: _Columns
 
     def __call__(self, number: int, X: Any, y: Any, weight: Any = None) -> Part | None:
-        own = f"partition {number}"
-        self.columns.check(X, f"{own} of X")
+        name_of_part = f"partition {number}"
+        self.columns.check(X, f"{name_of_part} of X")
         for name, other in (("y", y), ("sample_weight", weight)):
             if other is not None and len(other) != X.shape[0]:
-                raise ValueError(f"{own} has {X.shape[0]} rows of X and {len(other)} of {name}; give one for every row")
-        return Part(X, y, weight, own) if X.shape[0] else None
+                raise ValueError(
+                    f"{name_of_part} has {X.shape[0]} rows of X and {len(other)} of {name}; give one for every row"
+                )
+        return Part(X, y, weight, name_of_part) if X.shape[0] else None

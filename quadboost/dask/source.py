@@ -156,7 +156,7 @@ def _groups(sizes: Sequence[int], n_threads: int) -> list[list[int]]:
     wanted = min(max(LEAST, -(-total // n_threads)), MOST)  # rows of a part
     before = np.cumsum([0, *sizes])
     group = np.minimum((before[:-1] + before[1:]) // (2 * wanted), max(0, (total - 1) // wanted))
-    return [np.flatnonzero(group == own).tolist() for own in np.unique(group)]
+    return [np.flatnonzero(group == number).tolist() for number in np.unique(group)]
 
 
 def _joined(parts: Sequence[Coded | None]) -> Coded | None:

@@ -57,7 +57,7 @@ def constrained_columns(monotonic_cst: Any) -> list[Any]:
 def check_numbers(X: Any, *, monotonic_cst: Any, interaction_cst: Any) -> None:
     """Refuse numbers of columns where a frame calls its columns by other numbers: either may be meant."""
     labels = [] if hasattr(X, "column_names") else list(getattr(X, "columns", ()))
-    if any(isinstance(own, str) for own in labels) or labels == list(range(len(labels))):
+    if any(isinstance(label, str) for label in labels) or labels == list(range(len(labels))):
         return
     groups = interaction_cst if isinstance(interaction_cst, list | tuple) else ()
     given = {

@@ -33,7 +33,7 @@ class RecordReader:
         self.names = names
         self._known = frozenset(names)
         self._values = itemgetter(*names) if len(names) > 1 else lambda record: (record[names[0]],)
-        self._level_of = [(feature, own) for feature, own in level_of.items() if own]
+        self._level_of = [(feature, levels) for feature, levels in level_of.items() if levels]
         # Unlike numpy, struct makes no numbers of text.
         self._pack = struct.Struct(f"{len(names)}d").pack
 
@@ -57,9 +57,9 @@ class RecordReader:
         if not record.keys() <= self._known:
             raise KeyError
         values = [math.nan if value is None else value for value in map(record.get, self.names)]
-        for feature, own in self._level_of:
+        for feature, levels in self._level_of:
             if values[feature] == values[feature]:  # not missing
-                values[feature] = own[values[feature]]
+                values[feature] = levels[values[feature]]
         return self._pack(*values)
 
 

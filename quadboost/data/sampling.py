@@ -76,9 +76,9 @@ def sample(
     are_whole = repeats is None or Extent.of(len(y), repeats).is_whole
     keys, copies = keys_and_copies(codes, y, repeats, are_whole, seed)
     kept = at_most(keys, copies, most)
-    own = kept > 0
-    own_weight = None if weight is None else (weight / copies * kept)[own]
-    return Sample(np.ascontiguousarray(codes[own]), y[own], own_weight, keys[own], kept[own])
+    is_kept = kept > 0
+    new_weight = None if weight is None else (weight / copies * kept)[is_kept]
+    return Sample(np.ascontiguousarray(codes[is_kept]), y[is_kept], new_weight, keys[is_kept], kept[is_kept])
 
 
 def at_most(keys: np.ndarray, copies: np.ndarray, most: float) -> np.ndarray:

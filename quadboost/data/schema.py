@@ -61,12 +61,12 @@ class FrameSchema:
 
 def is_order(levels: Any) -> bool:
     """Whether these can be the levels of an ordered category: text, each once."""
-    return len(levels) > 0 and all(type(own) is str for own in levels) and len(set(levels)) == len(levels)
+    return len(levels) > 0 and all(type(level) is str for level in levels) and len(set(levels)) == len(levels)
 
 
 def is_order_of_numbers(levels: Any) -> bool:
     """Whether these are the levels of an ordered category that are numbers, ascending: the values say the order."""
-    plain = all(isinstance(own, int | float | np.number) and not isinstance(own, bool) for own in levels)
+    plain = all(isinstance(level, int | float | np.number) and not isinstance(level, bool) for level in levels)
     return len(levels) > 0 and plain and all(np.diff(np.asarray(levels, dtype=np.float64)) > 0)
 
 
@@ -209,8 +209,8 @@ def to_matrix(X: Any, schema: FrameSchema, *, allow_extra: bool = False, owner: 
 def _with_places(matrix: np.ndarray, schema: FrameSchema) -> np.ndarray:
     """A matrix whose numbers in columns of ordered categories are places of levels, or missing."""
     for feature, order in schema.orders.items():
-        own = matrix[:, feature]
-        wrong = own[~(np.isnan(own) | np.isin(own, np.arange(len(order))))]
+        column = matrix[:, feature]
+        wrong = column[~(np.isnan(column) | np.isin(column, np.arange(len(order))))]
         if len(wrong):
             name = feature if schema.feature_names is None else repr(schema.feature_names[feature])
             raise ValueError(
@@ -262,7 +262,7 @@ def level_sizes(column: Coded, weight: np.ndarray | None) -> dict[Value, tuple[i
     count = np.bincount(codes, minlength=n)
     mass = count if weight is None else np.bincount(codes, weight[seen], minlength=n)
     each = zip(column.values, count.tolist(), mass.tolist(), strict=True)
-    return {value: (rows, float(own)) for value, rows, own in each if rows}
+    return {value: (rows, float(weight)) for value, rows, weight in each if rows}
 
 
 def levels_of(sizes: Mapping[Value, tuple[int, float]], min_count: float, label: str) -> list[list[Value]]:

@@ -204,8 +204,8 @@ class QuadBoost(Explained, BaseEstimator):
 
     @property
     def _reading(self) -> Reading:
-        own = (self.categorical_features, self.min_category_count, type(self).__name__)
-        return Reading(*own, self.monotonic_cst, self.interaction_cst)
+        how = (self.categorical_features, self.min_category_count, type(self).__name__)
+        return Reading(*how, self.monotonic_cst, self.interaction_cst)
 
     def _fit(
         self, problem: Problem, validation: Rows | None, options: Options, start: float,
@@ -349,7 +349,7 @@ class QuadBoost(Explained, BaseEstimator):
                 f"warm_start goes on from a fit to targets of shape {warm.shape}, but y now has {shape}; "
                 "give the same data, or set warm_start=False"
             )
-        done = max(len(own.progress.voter) for own in warm.outputs)
+        done = max(len(output.progress.voter) for output in warm.outputs)
         if done > self.max_rounds:
             raise ValueError(
                 f"warm_start goes on from a fit of {done} rounds, but max_rounds={self.max_rounds}; "
@@ -372,7 +372,10 @@ class QuadBoost(Explained, BaseEstimator):
         boosted = trained.boosted
         self.n_rounds_ = each([result.n_rounds for result in boosted])
         self.history_ = each(
-            [_history(own, trained) | path.columns() for own, path in zip(boosted, trained.strengths, strict=True)]
+            [
+                _history(result, trained) | path.columns()
+                for result, path in zip(boosted, trained.strengths, strict=True)
+            ]
         )
         self.dual_gap_ = each([result.dual_gap for result in boosted])
         self.violation_ = each([result.violation for result in boosted])
@@ -381,7 +384,7 @@ class QuadBoost(Explained, BaseEstimator):
         self._voters = trained.voters
         self._traces = [result.trace for result in boosted]
         self._stages = trained.stages
-        self._paths = [own for own in trained.strengths if own.points]
+        self._paths = [path for path in trained.strengths if path.points]
 
     def _warn_if_short(self, trained: Trained) -> None:
         """Say when the rounds were too few to prove that the optimum is near."""
@@ -395,12 +398,12 @@ class QuadBoost(Explained, BaseEstimator):
         if not self.tol > 0 or "validation_risk" in trained.boosted[0].history:
             return
         short = [
-            own
-            for own in trained.boosted
-            if own.stop_reason == "max_rounds" and own.dual_gap > self.tol * own.first_risk  # NaN is not
+            result
+            for result in trained.boosted
+            if result.stop_reason == "max_rounds" and result.dual_gap > self.tol * result.first_risk  # NaN is not
         ]
         if short:
-            gap = max(own.dual_gap / own.first_risk for own in short)
+            gap = max(result.dual_gap / result.first_risk for result in short)
             warnings.warn(
                 f"max_rounds={self.max_rounds} was reached at a relative dual gap of {gap:.1e}, above tol={self.tol}; "
                 "raise max_rounds, or tol if this is near enough",

@@ -119,9 +119,9 @@ class _Search(QuadBoost):
 
     def _estimator(self, **chosen: Any) -> QuadBoost:
         """The plain estimator: its parameters are those that it has in common with this one, and the chosen ones."""
-        own = self.get_params(deep=False) | ({"n_trees": 0} if self.n_trees == AUTO else {})
-        common = set(self._plain._get_param_names()) & set(own) - {"penalty", "reg_lambda", "alpha_max"}
-        return self._plain(**{name: own[name] for name in common} | chosen)
+        parameters = self.get_params(deep=False) | ({"n_trees": 0} if self.n_trees == AUTO else {})
+        common = set(self._plain._get_param_names()) & set(parameters) - {"penalty", "reg_lambda", "alpha_max"}
+        return self._plain(**{name: parameters[name] for name in common} | chosen)
 
     def _check(self) -> Options:
         """Check all parameters; the options are those of every fit."""
@@ -284,9 +284,9 @@ class _Search(QuadBoost):
 
         def score(fold: Fold, runs: Sequence[Boosted]) -> float:
             estimator = self._plain.from_ensemble(model(fold, runs), n_jobs=1)
-            own = original[fold.rows]
-            weighted = {} if weight is None else {"sample_weight": weight[own]}
-            return float(scorer(estimator, _some_rows(X, own), y[own], **weighted))
+            held_out = original[fold.rows]
+            weighted = {} if weight is None else {"sample_weight": weight[held_out]}
+            return float(scorer(estimator, _some_rows(X, held_out), y[held_out], **weighted))
 
         return score
 

@@ -128,9 +128,12 @@ class Watch:
         more |= {} if self.judge is None else {"validation_metric": np.array(self.values)}
         boosted = [
             replace(
-                own, weight=weight[:, output].copy(), intercept=float(intercept[output]), history=own.history | more
+                result,
+                weight=weight[:, output].copy(),
+                intercept=float(intercept[output]),
+                history=result.history | more,
             )
-            for output, own in enumerate(trained.boosted)
+            for output, result in enumerate(trained.boosted)
         ]
         return replace(trained, boosted=boosted, stages=trained.stages[: best + 1])
 
@@ -143,7 +146,7 @@ def best_stage(trained: Trained, judge: Judge, model: Model, patience: int) -> T
     """
     if trained.stages is not None:
         return _best_of_stages(trained, judge, model)
-    longest = max(len(own.trace.voter) for own in trained.boosted)
+    longest = max(len(result.trace.voter) for result in trained.boosted)
     best, least, values, rounds = 0, np.inf, [], []
     for round in np.unique(np.geomspace(1, max(1, longest), STAGES).round().astype(int)).tolist():
         value = judge(model(_after(trained, round)))
@@ -153,7 +156,7 @@ def best_stage(trained: Trained, judge: Judge, model: Model, patience: int) -> T
         if round - best >= patience:
             break
     more = {"validation_metric": np.array(values), "validation_metric_round": np.array(rounds)}
-    boosted = [replace(own, history=own.history | more) for own in _after(trained, best)]
+    boosted = [replace(result, history=result.history | more) for result in _after(trained, best)]
     return replace(trained, boosted=boosted)
 
 
@@ -161,26 +164,26 @@ def _best_of_stages(trained: Trained, judge: Judge, model: Model) -> Trained:
     assert trained.stages is not None
     models = [
         [
-            replace(own, weight=weight[:, output].copy(), intercept=float(intercept[output]), n_rounds=number + 1)
-            for output, own in enumerate(trained.boosted)
+            replace(result, weight=weight[:, output].copy(), intercept=float(intercept[output]), n_rounds=number + 1)
+            for output, result in enumerate(trained.boosted)
         ]
         for number, (weight, intercept) in enumerate(trained.stages)
     ]
-    values = np.array([judge(model(own)) for own in models])
+    values = np.array([judge(model(runs)) for runs in models])
     best = int(np.argmin(values))
-    boosted = [replace(own, history=own.history | {"validation_metric": values}) for own in models[best]]
+    boosted = [replace(result, history=result.history | {"validation_metric": values}) for result in models[best]]
     if best < len(models) - 1:  # what was proved is of the last stage
-        boosted = [replace(own, dual_gap=np.nan, violation=np.nan) for own in boosted]
+        boosted = [replace(result, dual_gap=np.nan, violation=np.nan) for result in boosted]
     return replace(trained, boosted=boosted, stages=[trained.stages[best]])
 
 
 def _after(trained: Trained, round: int) -> list[Boosted]:
     """The runs as they were after so many rounds."""
     stages = []
-    for own in trained.boosted:
-        n_rounds = min(round, len(own.trace.voter))
-        weight = own.trace.weights_at(n_rounds, trained.voters.n_voters)
-        centre = own.trace.centres(trained.voters.n_voters)
-        intercept = own.trace.first_intercept - float((centre * weight).sum())
-        stages.append(replace(own, weight=weight, intercept=intercept, n_rounds=n_rounds))
+    for result in trained.boosted:
+        n_rounds = min(round, len(result.trace.voter))
+        weight = result.trace.weights_at(n_rounds, trained.voters.n_voters)
+        centre = result.trace.centres(trained.voters.n_voters)
+        intercept = result.trace.first_intercept - float((centre * weight).sum())
+        stages.append(replace(result, weight=weight, intercept=intercept, n_rounds=n_rounds))
     return stages

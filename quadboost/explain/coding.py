@@ -32,14 +32,14 @@ class Coding:
     @classmethod
     def of(cls, ensemble: Ensemble) -> Coding:
         shapes = ensemble.shape_functions()
-        cuts = [own.thresholds if own.levels is None else np.arange(len(own.levels)) - 0.5 for own in shapes]
-        is_level = np.array([own.levels is not None for own in shapes], dtype=np.uint8)
+        cuts = [shape.thresholds if shape.levels is None else np.arange(len(shape.levels)) - 0.5 for shape in shapes]
+        is_level = np.array([shape.levels is not None for shape in shapes], dtype=np.uint8)
         voters = Voters(cuts, is_level, np.zeros(len(shapes), dtype=np.uint8))
         k = ensemble.n_outputs
         tables = []
-        for own in shapes:
-            values = own.values.reshape(-1, k)
-            tables.append(np.vstack([_in_bins(values, own), np.reshape(own.missing, (1, k))]))
+        for shape in shapes:
+            values = shape.values.reshape(-1, k)
+            tables.append(np.vstack([_in_bins(values, shape), np.reshape(shape.missing, (1, k))]))
         return cls(shapes, voters, tables)
 
     def code(self, matrix: np.ndarray) -> np.ndarray:
@@ -48,15 +48,15 @@ class Coding:
 
     @cached_property
     def features(self) -> np.ndarray:
-        return np.array([own.feature for own in self.shapes], dtype=np.int64)
+        return np.array([shape.feature for shape in self.shapes], dtype=np.int64)
 
     def masses(self) -> list[np.ndarray] | None:
         """Weight of the training rows in each bin; None where it is not known."""
         found = []
-        for own in self.shapes:
-            if own.mass is None or own.missing_mass is None:
+        for shape in self.shapes:
+            if shape.mass is None or shape.missing_mass is None:
                 return None
-            found.append(np.append(_in_bins(own.mass, own), own.missing_mass))
+            found.append(np.append(_in_bins(shape.mass, shape), shape.missing_mass))
         return found
 
     def masses_of(self, matrix: np.ndarray) -> list[np.ndarray]:

@@ -101,8 +101,8 @@ def picture_of(ensemble: Ensemble, shape: ShapeFunction, output: int = 0, most_l
         share = None if shape.mass is None or total is None else float(shape.mass[n]) / total
         levels.append(Level(level_text(level), float(values[n]), None if error is None else float(error[n]), share))
     special.append(Level("never seen", float(values[-1]), None, None, True))
-    kept = sorted(levels, key=lambda own: -(own.share or 0.0))[: most_levels - len(special)]
-    kept.sort(key=lambda own: -own.value)
+    kept = sorted(levels, key=lambda level: -(level.share or 0.0))[: most_levels - len(special)]
+    kept.sort(key=lambda level: -level.value)
     return Picture(None, [*kept, *special], len(levels) - len(kept))
 
 

@@ -26,24 +26,26 @@ def pair_of(ensemble: Ensemble, first: int, second: int, output: int = 0) -> Pai
     """The rules that ask for these two features and no other, less their means over the training rows."""
     terms = Terms.of(ensemble)
     n_shapes = len(terms.coding.tables)
-    own = [j for j, rule in enumerate(terms.rules) if {c.feature for c in rule.conditions} == {first, second}]
+    numbers = [j for j, rule in enumerate(terms.rules) if {c.feature for c in rule.conditions} == {first, second}]
     names = (feature_name(ensemble, first), feature_name(ensemble, second))
-    if not own:
+    if not numbers:
         raise ValueError(f"no rule asks for just {names[0]!r:.60} and {names[1]!r:.60}; {_others(ensemble)}")
-    rows, row_labels = _bins(ensemble, first, [terms.rules[j] for j in own])
-    columns, column_labels = _bins(ensemble, second, [terms.rules[j] for j in own])
+    rows, row_labels = _bins(ensemble, first, [terms.rules[j] for j in numbers])
+    columns, column_labels = _bins(ensemble, second, [terms.rules[j] for j in numbers])
     matrix = np.zeros((len(rows) * len(columns), ensemble.n_features))
     matrix[:, first], matrix[:, second] = np.repeat(rows, len(columns)), np.tile(columns, len(rows))
     values = np.zeros(len(matrix))
-    for j in own:
+    for j in numbers:
         weight = terms.weight[j, output]
         values += np.where(terms.rules[j].holds(matrix), weight, -weight) - terms.means[n_shapes + j, output]
-    return Pair(names, (row_labels, column_labels), values.reshape(len(rows), len(columns)), len(own))
+    return Pair(names, (row_labels, column_labels), values.reshape(len(rows), len(columns)), len(numbers))
 
 
 def _others(ensemble: Ensemble) -> str:
     """Pairs that can be drawn, in words."""
-    found = [" and ".join(repr(feature_name(ensemble, own))[:60] for own in pair) for pair in pairs_of(ensemble)[:3]]
+    found = [
+        " and ".join(repr(feature_name(ensemble, feature))[:60] for feature in pair) for pair in pairs_of(ensemble)[:3]
+    ]
     return f"draw {', or '.join(found)}" if found else "there is no pair to draw"
 
 
@@ -63,10 +65,12 @@ def _bins(ensemble: Ensemble, feature: int, rules: Sequence[Rule]) -> tuple[np.n
     asked = [condition for rule in rules for condition in rule.conditions if condition.feature == feature]
     levels = ensemble.categories.get(feature)
     if levels is not None:
-        known = sorted({level for own in asked for level in (own.level, *own.not_levels) if level is not None})
+        known = sorted(
+            {level for condition in asked for level in (condition.level, *condition.not_levels) if level is not None}
+        )
         values, labels = [float(level) for level in known], [level_text(levels[level]) for level in known]
         return np.array([*values, -1.0, np.nan]), [*labels, "any other", "missing"]
-    cuts = sorted({cut for own in asked for cut in (own.low, own.high) if np.isfinite(cut)})
+    cuts = sorted({cut for condition in asked for cut in (condition.low, condition.high) if np.isfinite(cut)})
     if not cuts:
         return np.array([0.0, np.nan]), ["any", "missing"]
     labels = [f"≤ {number_text(cuts[0])}", *(f"≤ {number_text(cut)}" for cut in cuts[1:]), f"> {number_text(cuts[-1])}"]

@@ -51,7 +51,7 @@ def plot_shape(ensemble: Ensemble, feature: int | str, *, output: int | None = N
     """What a feature adds to the score: a step function from end to end, or a bar for each level."""
     number = feature_number(ensemble, feature)
     output = _output(ensemble, output)
-    shape = next((own for own in _shapes(ensemble) if own.feature == number), None)
+    shape = next((shape for shape in _shapes(ensemble) if shape.feature == number), None)
     name = shortened(feature_name(ensemble, number), LABEL)
     if shape is None:
         ax = new_axes(ax)
@@ -86,8 +86,8 @@ def _draw_curve(ax: Any, curve: Curve, special: list[Level]) -> None:
         half = np.repeat(curve.error, 2)
         ax.fill_between(x, y - half, y + half, color=BAND, linewidth=0, label="± 1 standard error")
     ax.plot(x, y, color=DOWN, linewidth=1.8, solid_joinstyle="miter", label="_shape")
-    for own in special:
-        ax.axhline(own.value, color=UP, linewidth=1.4, linestyle=(0, (4, 2)), label=_with_share(own))
+    for level in special:
+        ax.axhline(level.value, color=UP, linewidth=1.4, linestyle=(0, (4, 2)), label=_with_share(level))
     if curve.mass is not None:
         _draw_counts(ax, curve)
     ax.set_xlim(curve.edges[0], curve.edges[-1])
@@ -117,13 +117,15 @@ def _draw_counts(ax: Any, curve: Curve) -> None:
 def _draw_levels(ax: Any, picture: Picture) -> None:
     levels = picture.levels[::-1]
     at = np.arange(len(levels))
-    for i, own in enumerate(levels):
-        style = {"facecolor": "white", "hatch": "////"} if own.is_special else {}
-        colour = UP if own.value > 0 else DOWN
+    for i, level in enumerate(levels):
+        style = {"facecolor": "white", "hatch": "////"} if level.is_special else {}
+        colour = UP if level.value > 0 else DOWN
         bar = {"color": colour} if not style else {"edgecolor": colour}
-        ax.barh(i, own.value, height=0.68, xerr=own.error, error_kw={"ecolor": INK, "elinewidth": 1}, **bar, **style)
+        ax.barh(
+            i, level.value, height=0.68, xerr=level.error, error_kw={"ecolor": INK, "elinewidth": 1}, **bar, **style
+        )
     ax.axvline(0.0, color=FAINT, linewidth=0.8)
-    ax.set_yticks(at, [_with_share(own) for own in levels])
+    ax.set_yticks(at, [_with_share(level) for level in levels])
     ax.tick_params(axis="y", length=0)
     if picture.n_left_out:
         ax.annotate(
@@ -150,10 +152,10 @@ def _with_share(level: Level) -> str:
 def plot_importances(ensemble: Ensemble, kind: str = "mean_abs", X: Any = None, *, n: int = 20, ax: Any = None) -> Any:
     """The largest importances, as bars."""
     found = importances(ensemble, kind, X)[: at_least("n", n, 1)]
-    ax = new_axes(ax, (_width(own.term for own in found), 0.9 + 0.27 * len(found)))
-    bars = ax.barh(range(len(found)), [own.importance for own in found], height=0.68, color=DOWN)
-    ax.bar_label(bars, [f"{own.importance:.3g}" for own in found], padding=4, fontsize=8, color=INK)
-    ax.set_yticks(range(len(found)), [_label(own.term) for own in found])
+    ax = new_axes(ax, (_width(term.term for term in found), 0.9 + 0.27 * len(found)))
+    bars = ax.barh(range(len(found)), [term.importance for term in found], height=0.68, color=DOWN)
+    ax.bar_label(bars, [f"{term.importance:.3g}" for term in found], padding=4, fontsize=8, color=INK)
+    ax.set_yticks(range(len(found)), [_label(term.term) for term in found])
     ax.set_ylim(len(found) - 0.4, -0.6)
     ax.margins(x=0.12)
     ax.tick_params(axis="y", length=0)
@@ -214,7 +216,10 @@ def plot_rules(ensemble: Ensemble, *, output: int | None = None, n: int = 15, ax
     ax = new_axes(ax, (8.0, 0.9 + 0.32 * len(rules)))
     weights = [float(np.atleast_1d(rule.weight)[output]) for rule in rules]
     ax.barh(
-        range(len(rules)), [2 * own for own in weights], height=0.66, color=[UP if own > 0 else DOWN for own in weights]
+        range(len(rules)),
+        [2 * weight for weight in weights],
+        height=0.66,
+        color=[UP if weight > 0 else DOWN for weight in weights],
     )
     names = [_label(rule_words(rule)) for rule in rules]
     shares = ["" if np.isnan(rule.support) else f"  {100 * rule.support:.1f} %" for rule in rules]

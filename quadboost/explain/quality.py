@@ -67,11 +67,11 @@ def calibration(probability: np.ndarray, is_second: np.ndarray, n_bins: int = 10
     p, hit = probability[order], is_second[order] * 1.0
     inner = np.linspace(0, 1, n_bins + 1)[1:-1] if len(p) else np.empty(0)
     edges = np.unique(np.searchsorted(p, np.quantile(p, inner))) if len(p) else np.empty(0, np.intp)
-    groups = [own for own in np.split(np.arange(len(p)), edges) if len(own)]
-    count = np.array([len(own) for own in groups], dtype=np.float64)
-    share = np.array([hit[own].mean() for own in groups])
+    groups = [group for group in np.split(np.arange(len(p)), edges) if len(group)]
+    count = np.array([len(group) for group in groups], dtype=np.float64)
+    share = np.array([hit[group].mean() for group in groups])
     low, high = wilson(share, count)
-    return Calibration(np.array([p[own].mean() for own in groups]), share, low, high, count)
+    return Calibration(np.array([p[group].mean() for group in groups]), share, low, high, count)
 
 
 def wilson(share: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -84,8 +84,8 @@ def wilson(share: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 def log_loss(probabilities: np.ndarray, label: np.ndarray) -> float:
     """Mean of -log of the probability of the true class, at most 1e-15 from 0 and 1; `label` is its number."""
-    own = probabilities[np.arange(len(label)), label]
-    return float(-np.log(np.clip(own, 1e-15, 1.0)).mean())
+    of_true_class = probabilities[np.arange(len(label)), label]
+    return float(-np.log(np.clip(of_true_class, 1e-15, 1.0)).mean())
 
 
 def r2(y: np.ndarray, predicted: np.ndarray) -> float:

@@ -188,15 +188,15 @@ def _targets(ensemble: Ensemble, scores: np.ndarray, y: Any) -> tuple[str, Figur
         raise ValueError("y holds a target that is not finite; leave those rows out")
     parts, figures = [], Figures()
     for output in range(min(targets.shape[1], MOST_TARGETS)):
-        own, found = targets[:, output], predicted[:, output]
+        true, found = targets[:, output], predicted[:, output]
         if targets.shape[1] > 1:
             parts.append(f"<h3>Target {output}</h3>")
-        off = own - found
-        some = np.random.default_rng(0).permutation(len(own))[:MOST_DOTS]
+        off = true - found
+        some = np.random.default_rng(0).permutation(len(true))[:MOST_DOTS]
         low, high = np.quantile(off, [0.05, 0.95])
         cards = [
             card(
-                scatter_svg(found[some], own[some], "targets against predictions", "predicted", "target"),
+                scatter_svg(found[some], true[some], "targets against predictions", "predicted", "target"),
                 f"Targets against predictions; {len(some):,} rows.",
             ),
             card(
@@ -212,7 +212,7 @@ def _targets(ensemble: Ensemble, scores: np.ndarray, y: Any) -> tuple[str, Figur
                 else f"90 % of the residuals lie between {low:.4g} and {high:.4g}.",
             ),
         ]
-        score, rmse, mae = r2(own, found), float(np.sqrt((off * off).mean())), float(np.abs(off).mean())
+        score, rmse, mae = r2(true, found), float(np.sqrt((off * off).mean())), float(np.abs(off).mean())
         rows = [("r2", _or_unknown(score)), ("root of the mean squared error", f"{rmse:.5g}")]
         rows += [("mean absolute error", f"{mae:.5g}"), ("90 % of residuals", f"{low:.4g} to {high:.4g}")]
         cards.append(f"<figure>{table(rows)}</figure>")

@@ -119,8 +119,8 @@ def _form(ensemble: Ensemble, matrix: np.ndarray) -> tuple[str, str]:
     means = [*terms.means[: len(terms.coding.tables)].tolist(), *_means_of_trees(ensemble, terms.reference == TRAINING)]
     data = form_data(ensemble, matrix, means, terms.base.tolist())
     data["start"] = "average training row" if terms.reference == TRAINING else "intercept"
-    own = json.dumps(data, allow_nan=False).replace("<", "\\u003c")
-    return form_section(ensemble, matrix, data), program + _asset("page.js").replace("PAGE", own, 1)
+    as_json = json.dumps(data, allow_nan=False).replace("<", "\\u003c")
+    return form_section(ensemble, matrix, data), program + _asset("page.js").replace("PAGE", as_json, 1)
 
 
 def _means_of_trees(ensemble: Ensemble, is_known: bool) -> list[list[float]]:
@@ -128,10 +128,10 @@ def _means_of_trees(ensemble: Ensemble, is_known: bool) -> list[list[float]]:
     trees, values = ensemble.trees, ensemble.leaf_values().reshape(ensemble.trees.n_nodes, ensemble.n_outputs)
     found = []
     for first, last in pairwise(trees.start.tolist()):
-        own = values[first:last]
-        if own.any():
+        of_tree = values[first:last]
+        if of_tree.any():
             mass = ensemble.node_mass[first:last] if is_known else np.zeros(last - first)
-            found.append((mass @ own / mass[0] if is_known else mass @ own).tolist())
+            found.append((mass @ of_tree / mass[0] if is_known else mass @ of_tree).tolist())
     return found
 
 
@@ -189,10 +189,10 @@ def shapes_csv(ensemble: Ensemble) -> str:
         error = np.full(values.shape, np.nan)
         if shape.error is not None and shape.missing_error is not None:
             error = np.vstack([shape.error.reshape(-1, ensemble.n_outputs), np.reshape(shape.missing_error, (1, -1))])
-        for i, own in enumerate([*bins, "missing"]):
+        for i, name_of_bin in enumerate([*bins, "missing"]):
             for k, label in enumerate(labels):
                 known = error[i, k] == error[i, k]
-                line = [name, harmless(own), harmless(str(label)), repr(float(values[i, k])), mass[i]]
+                line = [name, harmless(name_of_bin), harmless(str(label)), repr(float(values[i, k])), mass[i]]
                 writer.writerow([*line, float(error[i, k]) if known else ""])
     return text.getvalue().encode("utf-8", "replace").decode("utf-8")
 
@@ -211,7 +211,8 @@ def _page(title: str, head: str, sections: dict[str, str], script: str) -> str:
     )
     links = "".join(f'<a href="#{_anchor(name)}">{text_of(name)}</a>' for name in sections)
     body = "".join(
-        f'<section id="{_anchor(name)}"><h2>{text_of(name)}</h2>{own}</section>' for name, own in sections.items()
+        f'<section id="{_anchor(name)}"><h2>{text_of(name)}</h2>{content}</section>'
+        for name, content in sections.items()
     )
     return (
         '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'

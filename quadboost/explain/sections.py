@@ -85,9 +85,9 @@ def _plain(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, list):
-        return shortened(", ".join(_plain(own) for own in value[:50]), MOST_LETTERS)
+        return shortened(", ".join(_plain(entry) for entry in value[:50]), MOST_LETTERS)
     if isinstance(value, dict):
-        return shortened(", ".join(f"{_words(key)} {_plain(own)}" for key, own in value.items()), MOST_LETTERS)
+        return shortened(", ".join(f"{_words(key)} {_plain(entry)}" for key, entry in value.items()), MOST_LETTERS)
     return shortened(str(value), MOST_LETTERS)
 
 
@@ -134,7 +134,7 @@ def _column(ensemble: Ensemble, feature: int, known: np.ndarray) -> tuple[str, s
     with np.errstate(over="ignore", invalid="ignore"):
         has_width = bool(np.isfinite(ends[1] - ends[0]))
     counts: np.ndarray = np.histogram(np.clip(known, *ends), 30)[0] if has_width else np.zeros(1)
-    middle_text, low_text, high_text = (number_text(own, 4) for own in (middle, low, high))
+    middle_text, low_text, high_text = (number_text(number, 4) for number in (middle, low, high))
     return "number", f"{middle_text} ({low_text} to {high_text})", counts
 
 
@@ -146,7 +146,7 @@ def importance_section(ensemble: Ensemble, matrix: np.ndarray) -> str:
     if not found:
         return "<p>No feature matters: the model says the same of every row.</p>"
     shown = found[:40]
-    picture = bars_svg([own.term for own in shown], [own.importance for own in shown], "importance of each feature")
+    picture = bars_svg([term.term for term in shown], [term.importance for term in shown], "importance of each feature")
     what = (
         "Mean absolute contribution over the training rows"
         if kind == "mean_abs"
@@ -163,9 +163,9 @@ def importance_section(ensemble: Ensemble, matrix: np.ndarray) -> str:
 def shapes_section(ensemble: Ensemble) -> str:
     """Every shape function, the most important first."""
     bands = len(ensemble.bin_error) > 0
-    shapes = {feature_name(ensemble, own.feature): own for own in ensemble.shape_functions(bands=bands)}
+    shapes = {feature_name(ensemble, shape.feature): shape for shape in ensemble.shape_functions(bands=bands)}
     kind = "mean_abs" if len(ensemble.bin_mass) else "range"
-    order = [shapes[own.term] for own in importances(ensemble, kind) if own.term in shapes]
+    order = [shapes[term.term] for term in importances(ensemble, kind) if term.term in shapes]
     several = ensemble.n_outputs > 1
     rules = ", of the rules below" if ensemble.n_rules else ""
     unit = "" if several else f" ({score_unit(ensemble)})"
@@ -204,7 +204,7 @@ def shapes_section(ensemble: Ensemble) -> str:
 def constraints_section(ensemble: Ensemble) -> str:
     """What was asked for, and what is so."""
     asked = _asked_for(ensemble)
-    words = "".join(f"<p>Asked for: {text_of(own)}.</p>" for own in asked) or "<p>None were asked for.</p>"
+    words = "".join(f"<p>Asked for: {text_of(sentence)}.</p>" for sentence in asked) or "<p>None were asked for.</p>"
     if ensemble.n_rules:
         return words
     found: dict[str, list[str]] = {"rises": [], "falls": []}
@@ -235,7 +235,7 @@ def _asked_for(ensemble: Ensemble) -> list[str]:
             asked = {feature_name(ensemble, feature): sign for feature, sign in enumerate(asked)}
         if isinstance(asked, dict):
             for way, sign in (("never falls", 1), ("never rises", -1)):
-                if names := [str(own) for own, its in asked.items() if its == sign]:
+                if names := [str(name) for name, its in asked.items() if its == sign]:
                     found.append(shortened(f"the score {way} as these grow: {', '.join(names)}", MOST_LETTERS))
         elif asked:
             found.append(f"{name} {_plain(asked)}")
@@ -257,7 +257,7 @@ def rules_section(ensemble: Ensemble) -> str:
         bar = svg(124, 12, [rect(2, 1, wide, 10, "up" if value > 0 else "down")], f"{value:+.3g}")
         of = f" <span class=faint>{text_of(score_unit(ensemble, output))}</span>" if len(weight) > 1 else ""
         share = "unknown" if rule.support != rule.support else f"{100 * rule.support:.1f} %"
-        words = " <b>and</b> ".join(text_of(shortened(own.words, 120)) for own in rule.conditions)
+        words = " <b>and</b> ".join(text_of(shortened(condition.words, 120)) for condition in rule.conditions)
         cells = f"<td class=number>{value:+.3g}{of}</td><td>{bar}</td><td class=number>{share}</td><td>{words}</td>"
         rows.append(f"<tr>{cells}</tr>")
     more = len(rules) - len(rows)
@@ -327,7 +327,7 @@ def form_data(ensemble: Ensemble, matrix: np.ndarray, means: list[list[float]], 
         "base": base,
         "options": {str(f): n_values[f] <= MOST_OPTIONS for f in used if f in n_values},
         "units": [score_unit(ensemble, output) for output in range(ensemble.n_outputs)],
-        "classes": None if ensemble.classes is None else [shortened(str(own), 40) for own in ensemble.classes.tolist()],
+        "classes": None if ensemble.classes is None else [shortened(str(c), 40) for c in ensemble.classes.tolist()],
         "names": {str(feature): shortened(feature_name(ensemble, feature), 40) for feature in used},
     }
 

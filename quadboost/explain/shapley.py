@@ -50,7 +50,7 @@ class Patterns(NamedTuple):
 
     def _values(self, here: np.ndarray, n_conditions: int, full: int) -> np.ndarray:
         # Whether condition i is gained is for this row to say and for the other: so sums over the others are products.
-        holds_here, holds_there = (_bits(own, n_conditions) for own in (here, self.pattern))
+        holds_here, holds_there = (_bits(pattern, n_conditions) for pattern in (here, self.pattern))
         counts = ((here[:, None] | self.pattern) == full) * self.share
         a = np.bitwise_count(here[:, None] & ~self.pattern)
         b = np.bitwise_count(self.pattern & ~here[:, None])
@@ -85,33 +85,33 @@ class RuleValues(NamedTuple):
 
     @classmethod
     def against(cls, ensemble: Ensemble, matrix: np.ndarray) -> RuleValues:
-        rules = rules_at(ensemble, min(summands_of(ensemble), key=lambda own: len(own.nodes)))
+        rules = rules_at(ensemble, min(summands_of(ensemble), key=lambda summands: len(summands.nodes)))
         check_length(rules)
         return cls(rules, [Patterns(pattern, mass / len(matrix)) for pattern, mass in count_patterns(rules, matrix)])
 
     @classmethod
     def against_training(cls, ensemble: Ensemble) -> RuleValues | None:
         """By what the model has counted; None unless that is all."""
-        for own in summands_of(ensemble):
-            first, last = (np.searchsorted(ensemble.pattern_node, own.nodes, side) for side in ("left", "right"))
+        for summands in summands_of(ensemble):
+            first, last = (np.searchsorted(ensemble.pattern_node, summands.nodes, side) for side in ("left", "right"))
             if (first < last).all():
                 found = []
                 for a, b in zip(first.tolist(), last.tolist(), strict=True):
                     mass = ensemble.pattern_mass[a:b]
                     found.append(Patterns(ensemble.pattern[a:b].astype(np.int64), mass / mass.sum()))
-                return cls(rules_at(ensemble, own), found)
+                return cls(rules_at(ensemble, summands), found)
         return None
 
     def add_to(self, found: np.ndarray, matrix: np.ndarray) -> None:
         """Add the Shapley values of these rows to `found`, of shape (m, n_features, n_outputs)."""
         features, n_threads = features_of(self.rules), resolve_threads(None)
         each = list(zip(self.rules, self.patterns, strict=True))
-        parts: list[_Tables | _Long] = [*_Tables.of([own for own in each if own[0].is_short], features)]
-        parts += [_Long.of(*own, features) for own in each if not own[0].is_short]
+        parts: list[_Tables | _Long] = [*_Tables.of([pair for pair in each if pair[0].is_short], features)]
+        parts += [_Long.of(*pair, features) for pair in each if not pair[0].is_short]
         for rows, columns in some_rows(matrix, features) if parts else ():
             block = np.zeros((len(features), found.shape[2], columns.shape[1]))
-            for own in parts:
-                own.add_to(block, columns, n_threads)
+            for part in parts:
+                part.add_to(block, columns, n_threads)
             found[rows, features] += block.transpose(2, 0, 1)
 
 
@@ -128,7 +128,7 @@ class _Tables(NamedTuple):
         conditions: list[tuple[Condition, ...]] = []
         tables: list[np.ndarray] = []
         of_first = dict[tuple[Condition, ...], int]()
-        for rule, patterns in sorted(each, key=lambda own: -len(own[0].conditions)):
+        for rule, patterns in sorted(each, key=lambda pair: -len(pair[0].conditions)):
             n = len(rule.conditions)
             worth = patterns.table(n).T[:, None] * np.atleast_1d(rule.weight)[:, None]
             if (place := of_first.get(rule.conditions)) is not None:
@@ -137,10 +137,10 @@ class _Tables(NamedTuple):
             of_first.update((rule.conditions[:i], len(tables)) for i in range(1, n + 1))
             conditions.append(rule.conditions)
             tables.append(worth)
-        for part in parts_of([own.size for own in tables]):
-            start = starts([own.size for own in tables[part]])[:-1]
+        for part in parts_of([table.size for table in tables]):
+            start = starts([table.size for table in tables[part]])[:-1]
             yield cls(
-                Asked.of(conditions[part], features), start, np.concatenate([own.ravel() for own in tables[part]])
+                Asked.of(conditions[part], features), start, np.concatenate([table.ravel() for table in tables[part]])
             )
 
     def add_to(self, block: np.ndarray, columns: np.ndarray, n_threads: int) -> None:
@@ -158,7 +158,7 @@ class _Long(NamedTuple):
 
     @classmethod
     def of(cls, rule: Rule, patterns: Patterns, features: np.ndarray) -> _Long:
-        places = np.searchsorted(features, [own.feature for own in rule.conditions])
+        places = np.searchsorted(features, [condition.feature for condition in rule.conditions])
         return cls(Asked.of([rule.conditions], features), places, np.atleast_1d(rule.weight), patterns)
 
     def add_to(self, block: np.ndarray, columns: np.ndarray, n_threads: int) -> None:

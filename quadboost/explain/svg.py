@@ -100,7 +100,7 @@ def path(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray, kind:
 
 def moves(x: np.ndarray, y: np.ndarray) -> str:
     """From the first point to the next, and so on, in tenths of a pixel: as short as SVG can say it."""
-    x, y = (np.round(10 * np.clip(np.nan_to_num(own), -1e6, 1e6)).astype(int) for own in (x, y))
+    x, y = (np.round(10 * np.clip(np.nan_to_num(values), -1e6, 1e6)).astype(int) for values in (x, y))
     said = [f"{_tenths(a)} {_tenths(b)}" for a, b in zip(x[:1], y[:1], strict=True)] or ["0 0"]
     for across, down in zip(np.diff(x).tolist(), np.diff(y).tolist(), strict=True):
         if across and down:
@@ -147,10 +147,10 @@ def shape_svg(picture: Picture, label: str, width: float = 340, height: float = 
         parts.append(f'<path class="band" d="M{upper}L{lower}z"/>')
     parts.append(line(frame.left, float(frame.y(0.0)), frame.right, float(frame.y(0.0)), "zero"))
     parts.append(f'<path class="curve" d="M{steps(frame, curve.edges, curve.values)}"/>')
-    for own in picture.levels:
-        at = float(frame.y(own.value))
+    for level in picture.levels:
+        at = float(frame.y(level.value))
         parts.append(line(frame.left, at, frame.right, at, "special"))
-        parts.append(text(frame.right, at - 3, _with_share(own), "end small"))
+        parts.append(text(frame.right, at - 3, _with_share(level), "end small"))
     if curve.mass is not None:
         parts.append(_counts(curve, frame.left, frame.right, height - 4, 22))
     return svg(width, height, parts, label)
@@ -158,7 +158,7 @@ def shape_svg(picture: Picture, label: str, width: float = 340, height: float = 
 
 def _limits(curve: Curve, special: list[Level]) -> tuple[float, float]:
     """What the y axis spans: all steps that hold rows, with their bands; thin ones by their value alone."""
-    values = [curve.values, np.array([0.0, *(own.value for own in special)])]
+    values = [curve.values, np.array([0.0, *(level.value for level in special)])]
     if curve.error is not None:
         many = np.ones(len(curve.values), bool) if curve.mass is None else curve.mass > 0.002 * curve.mass.sum()
         values += [(curve.values + curve.error)[many], (curve.values - curve.error)[many]]
@@ -185,7 +185,7 @@ def _with_share(level: Level) -> str:
 def _levels_svg(levels: list[Level], label: str, width: float) -> str:
     row, top = 17, 6
     bottom = top + row * len(levels)
-    ends = [0.0] + [own.value + sign * (own.error or 0.0) for own in levels for sign in (-1, 1)]
+    ends = [0.0] + [level.value + sign * (level.error or 0.0) for level in levels for sign in (-1, 1)]
     low, high = min(ends), max(ends)
     room = 0.05 * (high - low) or 1.0
     frame = Frame(132, top, width - 46, bottom, (low - room, high + room), (0.0, 1.0))
@@ -194,16 +194,16 @@ def _levels_svg(levels: list[Level], label: str, width: float) -> str:
     for value in ticks(*frame.x_range, LINEAR, 4):
         at = float(frame.x(value))
         parts += [line(at, top, at, bottom, "grid"), text(at, bottom + 13, short_number(value), "mid")]
-    for i, own in enumerate(levels):
-        y, at = top + row * i, float(frame.x(own.value))
-        kind = ("up" if own.value > 0 else "down") + (" hollow" if own.is_special else "")
-        parts.append(text(frame.left - 6, y + 12, shortened(own.name, 21), "end"))
-        parts.append(rect(min(zero, at), y + 2.5, abs(at - zero), row - 5, kind, own.name))
-        if own.error:
-            a, b = frame.x(np.array([own.value - own.error, own.value + own.error]))
+    for i, level in enumerate(levels):
+        y, at = top + row * i, float(frame.x(level.value))
+        kind = ("up" if level.value > 0 else "down") + (" hollow" if level.is_special else "")
+        parts.append(text(frame.left - 6, y + 12, shortened(level.name, 21), "end"))
+        parts.append(rect(min(zero, at), y + 2.5, abs(at - zero), row - 5, kind, level.name))
+        if level.error:
+            a, b = frame.x(np.array([level.value - level.error, level.value + level.error]))
             parts.append(line(float(a), y + row / 2, float(b), y + row / 2, "error"))
-        if own.share is not None:
-            parts.append(text(width - 2, y + 12, f"{100 * own.share:.1f} %", "end small"))
+        if level.share is not None:
+            parts.append(text(width - 2, y + 12, f"{100 * level.share:.1f} %", "end small"))
     parts.append(line(zero, top, zero, bottom, "zero"))
     return svg(width, bottom + 18, parts, label)
 
@@ -248,11 +248,11 @@ def histogram_svg(groups: Sequence[tuple[str, str, np.ndarray]], label: str, x_l
         low, high = low - 0.5, high + 0.5
     edges = np.linspace(low, high, 41)
     counts = [np.histogram(np.clip(values, low, high), edges)[0] for _, _, values in groups]
-    most = max([1, *(int(own.max()) for own in counts)])
+    most = max([1, *(int(heights.max()) for heights in counts)])
     frame = Frame(44, 22, 294, 242, (float(low), float(high)), (0.0, 1.05 * most))
     parts = [frame.axes(x_label, "rows")]
-    for (name, kind, _), own in zip(groups, counts, strict=True):
-        edge = np.concatenate([[0.0], own, [0.0]])
+    for (name, kind, _), heights in zip(groups, counts, strict=True):
+        edge = np.concatenate([[0.0], heights, [0.0]])
         outline = path(np.repeat(frame.x(edges), 2), frame.y(np.repeat(edge, 2)[1:-1]), f"{kind} half", close=True)
         parts.append(outline.replace("/>", f"><title>{text_of(name)}</title></path>"))
     if border is not None and low <= border <= high:

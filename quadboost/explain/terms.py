@@ -82,7 +82,7 @@ class Terms:
     def _means_of_shapes(self) -> np.ndarray:
         if self.reference == INTERCEPT:
             return np.zeros((len(self.coding.tables), self.ensemble.n_outputs))
-        found = [own @ table / own.sum() for own, table in zip(self.masses, self.coding.tables, strict=True)]
+        found = [mass @ table / mass.sum() for mass, table in zip(self.masses, self.coding.tables, strict=True)]
         return np.array(found).reshape(len(found), self.ensemble.n_outputs)
 
     @cached_property
@@ -114,9 +114,9 @@ class Terms:
         values = _empty(len(matrix), n_shapes + len(self.rules), self.ensemble.n_outputs)
         self._write_shapes(matrix, values[:, :n_shapes])
         for rows, holds in _holding(self.rules, matrix):
-            for j, (own, weight) in enumerate(zip(holds, self.weight, strict=True), n_shapes):
+            for j, (is_held, weight) in enumerate(zip(holds, self.weight, strict=True), n_shapes):
                 both = np.stack([-weight, weight]) - self.means[j]
-                values[rows, j] = both[own.astype(np.intp)]
+                values[rows, j] = both[is_held.astype(np.intp)]
         return values
 
     def _write_shapes(self, matrix: np.ndarray, values: np.ndarray) -> None:
@@ -161,7 +161,7 @@ def _holding(rules: list[Rule], matrix: np.ndarray) -> Iterator[tuple[slice, np.
 
 
 def _supports(rules: list[Rule], matrix: np.ndarray) -> np.ndarray:
-    return sum((own.sum(axis=1) for _, own in _holding(rules, matrix)), np.zeros(len(rules))) / len(matrix)
+    return sum((is_held.sum(axis=1) for _, is_held in _holding(rules, matrix)), np.zeros(len(rules))) / len(matrix)
 
 
 def _empty(m: int, n_terms: int, n_outputs: int) -> np.ndarray:
@@ -258,7 +258,7 @@ class Explanation:
             verb = "raises" if values[i, j] > 0 else "lowers"
             return f"{self.text_of(i, j)} {verb} the {self.scale} by {abs(values[i, j]):.3g}"
 
-        return [[reason(i, j) for j in own if rank[i, j] > 0] for i, own in enumerate(order.tolist())]
+        return [[reason(i, j) for j in terms if rank[i, j] > 0] for i, terms in enumerate(order.tolist())]
 
     def text_of(self, row: int, term: int) -> str:
         """A term as it stands in a row, such as "age = 22", or a rule, and whether it holds."""

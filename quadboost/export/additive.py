@@ -226,10 +226,10 @@ class Additive:
         rng, n = np.random.default_rng(0), len(self.names)
         known = [self._known(feature) for feature in range(n)]
         odd = [[None, *self._never_seen(feature)] for feature in range(n)]
-        unseen = [never[-1] if len(never) > 1 else own[0] for never, own in zip(odd, known, strict=True)]
+        unseen = [never[-1] if len(never) > 1 else values[0] for never, values in zip(odd, known, strict=True)]
         rows = [[None] * n, unseen]
         for number in range(2, N_EXAMPLES):
-            row = [own[rng.integers(len(own))] for own in known]
+            row = [values[rng.integers(len(values))] for values in known]
             for feature, values in enumerate(odd):
                 turn = (number - 2 - len(values) * feature) % (N_EXAMPLES - 2)
                 row[feature] = values[turn] if turn < len(values) else row[feature]
@@ -371,15 +371,15 @@ def _trees(ensemble: Ensemble) -> list[Term]:
     found: list[Term] = []
     categorical = np.isin(trees.feature, list(ensemble.categories))
     for number, (first, last) in enumerate(zip(trees.start[:-1].tolist(), trees.start[1:].tolist(), strict=True)):
-        own = slice(first, last)
+        nodes = slice(first, last)
         tree = Tree(
             f"tree {number}",
-            trees.feature[own].astype(np.int64),
-            trees.threshold[own],
-            categorical[own],
-            np.where(trees.feature[own] >= 0, trees.right[own] - first, -1),
-            trees.missing_right[own].astype(bool),
-            values[own],
+            trees.feature[nodes].astype(np.int64),
+            trees.threshold[nodes],
+            categorical[nodes],
+            np.where(trees.feature[nodes] >= 0, trees.right[nodes] - first, -1),
+            trees.missing_right[nodes].astype(bool),
+            values[nodes],
         )
         if tree.values[tree.leaves].any():
             found.append(without_idle_nodes(tree))

@@ -302,8 +302,8 @@ def _levels(model: Additive) -> list[str]:
     """Levels sorted as `NAME_level` searches them; what the features hold."""
     features = range(len(model.names))
     rows = [sorted(model.levels.get(feature, {}).items(), key=_place_of) for feature in features]
-    check_text([value for own in rows for value, _ in own], "C")
-    flat = [(value, level) for own in rows for value, level in own]
+    check_text([value for row in rows for value, _ in row], "C")
+    flat = [(value, level) for row in rows for value, level in row]
     text = {"text": "1", "text and numbers": "2"}
     return [
         "/* 0: no, 1: yes, 2: with an order */",

@@ -310,8 +310,8 @@ def input_names(features: Sequence[str]) -> dict[str, str]:
     """The names of inputs: those of the features, but for the names of outputs, and an empty one."""
     found: dict[str, str] = {}
     for name in features:
-        own = name
-        while not own or own in OUTPUTS or (own != name and own in features):
-            own += "_input"
-        found[name] = own
+        free_name = name
+        while not free_name or free_name in OUTPUTS or (free_name != name and free_name in features):
+            free_name += "_input"
+        found[name] = free_name
     return found

@@ -288,7 +288,7 @@ def _model(model: Additive) -> dict[str, Any]:
         "heads": numbers.heads,
         "questions": numbers.questions,
         "bits": numbers.bits,
-        "examples": [{"row": row, "scores": own} for row, own in zip(examples.rows, bits, strict=True)],
+        "examples": [{"row": row, "scores": scores} for row, scores in zip(examples.rows, bits, strict=True)],
     }
 
 

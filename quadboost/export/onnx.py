@@ -147,8 +147,8 @@ def session_input(session: Any, rows: Sequence[Sequence[Any]], missing_text: str
         kind = one.type.removeprefix("tensor(").removesuffix(")")
         width = one.shape[1] if len(inputs) > 1 else len(rows[0])
         missing = missing_text if kind == "string" else np.nan
-        own = [[missing if v is None else v for v in row[first : first + width]] for row in rows]
-        feed[one.name] = np.array(own, dtype=types.get(kind, kind))
+        values = [[missing if v is None else v for v in row[first : first + width]] for row in rows]
+        feed[one.name] = np.array(values, dtype=types.get(kind, kind))
         first += width
     return feed
 

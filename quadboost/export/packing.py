@@ -38,10 +38,10 @@ def packed(terms: list[Term]) -> Packed:
     for step in steps:
         for cut in step.cuts.tolist():
             asked.pop((step.feature, False, cut), None)
-    own = list(asked)
-    every = own + [(step.feature, False, cut) for step in steps for cut in step.cuts.tolist()]
+    of_trees = list(asked)
+    every = of_trees + [(step.feature, False, cut) for step in steps for cut in step.cuts.tolist()]
     place = {question: i for i, question in enumerate(every)}
-    doubles = [np.array([threshold for _, _, threshold in own]), *map(_step_doubles, steps)]
+    doubles = [np.array([threshold for _, _, threshold in of_trees]), *map(_step_doubles, steps)]
     doubles += [tree.values[tree.leaves].ravel() for tree in trees]
     words = np.concatenate(doubles).astype(np.float64).view(np.uint64)
     heads = np.unique(words >> np.uint64(POINT))
@@ -60,13 +60,13 @@ def packed(terms: list[Term]) -> Packed:
             else:
                 fields.append((0, 1))
                 fields += [(next(values), POINT + width) for _ in range(tree.values.shape[1])]
-    return Packed(heads.tolist(), [2 * feature + is_level for feature, is_level, _ in own], text_of_fields(fields))
+    return Packed(heads.tolist(), [2 * feature + is_level for feature, is_level, _ in of_trees], text_of_fields(fields))
 
 
 def _questions(tree: Tree) -> list[tuple[Any, Any, Any]]:
     """(feature, whether it is for a level, threshold or level) of the nodes that are no leaves."""
     asks = tree.feature >= 0
-    return list(zip(*(own[asks].tolist() for own in (tree.feature, tree.is_level, tree.threshold)), strict=True))
+    return list(zip(*(values[asks].tolist() for values in (tree.feature, tree.is_level, tree.threshold)), strict=True))
 
 
 def _step_doubles(step: Steps) -> np.ndarray:

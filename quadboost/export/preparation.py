@@ -107,7 +107,7 @@ class Preparation:
             rows[-1][column] = value
         if self._matrix(model, rows) is not None:
             return odd
-        return [one for one, own in zip(odd, rows, strict=True) if self._matrix(model, [own]) is not None]
+        return [one for one, row in zip(odd, rows, strict=True) if self._matrix(model, [row]) is not None]
 
     def _odd(self, row: list[Any]) -> list[tuple[int, Any]]:
         """Columns and what might be odd there. A missing text is not among it: no two steps take the same for one."""

@@ -88,7 +88,7 @@ class Scorecard:
             written = [[writable(value) for value in row] for row in table]
             lengths = (len(value) for row in written for value in row if isinstance(value, str))
             size = (len(written), max(map(len, written)), max(lengths, default=0))
-            if any(own > most for own, most in zip(size, SHEET, strict=True)):
+            if any(length > most for length, most in zip(size, SHEET, strict=True)):
                 raise ValueError(TOO_LARGE)
             for i, row in enumerate(written, start=1):
                 for j, value in enumerate(row, start=1):
@@ -238,8 +238,8 @@ def _rows_of_levels(model: Additive, steps: Steps) -> list[tuple[str, float]]:
     points = steps.values[np.searchsorted(steps.cuts, np.arange(-1, n_levels)), 0].tolist()
     unseen, *known = enumerate(points, start=-1)
     if np.isnan(model.unseen(steps.feature)):  # of an order there is no other value
-        return [(f"is {_names(model, steps.feature, n)}", own) for n, own in known]
-    rows = [(f"is {_names(model, steps.feature, n)}", own) for n, own in known if own != unseen[1]]
+        return [(f"is {_names(model, steps.feature, n)}", points) for n, points in known]
+    rows = [(f"is {_names(model, steps.feature, n)}", points) for n, points in known if points != unseen[1]]
     return [*rows, ("any other", unseen[1])]
 
 
@@ -293,7 +293,7 @@ class _Path(NamedTuple):
             what = "is not " + " or ".join(_names(self.model, feature, level) for level in known.other_than)
         else:  # of an order, those between two places
             places = range(len(self.model.levels[feature]))
-            within = [_names(self.model, feature, own) for own in places if known.above < own <= known.up_to]
+            within = [_names(self.model, feature, level) for level in places if known.above < level <= known.up_to]
             what = "is " + (" or ".join(within) or "no level")
         return f"{_shown(self.model.names[feature])} {what} ({'or' if known.or_missing else 'not'} missing)"
 
@@ -305,7 +305,7 @@ def _between(above: float, up_to: float) -> str:
 
 def _names(model: Additive, feature: int, level: int) -> str:
     """The values of a level."""
-    values = [value for value, own in model.levels[feature].items() if own == level]
+    values = [value for value, number in model.levels[feature].items() if number == level]
     if model.holds[feature] == BOOLEAN:
         return " or ".join("true" if value else "false" for value in values)
     return " or ".join(_quoted(value) for value in values)

@@ -85,8 +85,8 @@ class Dialect:
         found: dict[str, str] = {}
         for name in names:
             ends = chain([""], (f"_{number}" for number in count(2)))
-            own = next(own for end in ends if self.same(own := self.cut(name, end)) not in found)
-            found[self.same(own)] = own
+            free_name = next(free_name for end in ends if self.same(free_name := self.cut(name, end)) not in found)
+            found[self.same(free_name)] = free_name
         return list(found.values())
 
 
@@ -447,7 +447,7 @@ class _Writer:
         terms = [f"{name}{k}" for k in range(self.model.n_outputs)]
         while len(terms) > 1:  # a function of SQLite takes a limited number of arguments
             groups = [terms[i : i + 50] for i in range(0, len(terms), 50)]
-            terms = [f"{self.dialect.greatest}({', '.join(own)})" if len(own) > 1 else own[0] for own in groups]
+            terms = [f"{self.dialect.greatest}({', '.join(group)})" if len(group) > 1 else group[0] for group in groups]
         return terms[0]
 
     def literal(self, value: Any) -> str:

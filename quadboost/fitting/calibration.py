@@ -52,8 +52,8 @@ def calibrate(
         options = replace(options, schedule=replace(options.schedule.share(seconds_gone, 1), callback=None))
         known, found = _scores_of_folds(problem, measured, options, trained)
         if (rows.y[known].max(axis=0, initial=-1.0) > rows.y[known].min(axis=0, initial=1.0)).all():
-            scores, own = found[known], rows.take(known)
-            return fit_link(lambda question, add: question(scores, own))
+            scores, judged = found[known], rows.take(known)
+            return fit_link(lambda question, add: question(scores, judged))
     return calibrate_at_once(measured, options, trained.boosted)
 
 
@@ -78,9 +78,9 @@ def _leverage_of_grown(measured: Measured, options: Options, ask: Ask) -> np.nda
     """
     assert measured.grown is not None
     first = measured.moments.target_risk(bool(options.fit_intercept))
-    own = exact_means(lambda question, add: ask(partial(_of_squares, question), add))
+    risks = exact_means(lambda question, add: ask(partial(_of_squares, question), add))
     others = np.maximum(first * (1.0 - measured.grown.r2), np.finfo(float).tiny)
-    return np.maximum(0.0, 1.0 - np.sqrt(own / others))
+    return np.maximum(0.0, 1.0 - np.sqrt(risks / others))
 
 
 def _of_squares(question: Callable[..., Any], scores: np.ndarray, rows: Rows) -> Any:
@@ -168,7 +168,7 @@ class _Survey:
     def of(cls, leverage: np.ndarray | None, scores: np.ndarray, rows: Rows) -> _Survey:
         scores = left_out(scores, rows.y, leverage)
         low, high = scores.min(axis=0, initial=np.inf), scores.max(axis=0, initial=-np.inf)
-        repeats = [Extent.of(len(own), own) for own in _repeats_of_classes(rows)]
+        repeats = [Extent.of(len(repeat), repeat) for repeat in _repeats_of_classes(rows)]
         return cls(low, high, Extent.of(len(scores), rows.weight), repeats)
 
     def __add__(self, other: _Survey) -> _Survey:
@@ -178,22 +178,24 @@ class _Survey:
 
     def counts(self, ask: Ask) -> np.ndarray:
         """How many examples each class is worth."""
-        if all(own.is_whole for own in self.repeats):
-            return np.array([own.total for own in self.repeats])
+        if all(extent.is_whole for extent in self.repeats):
+            return np.array([extent.total for extent in self.repeats])
         sums = ask(partial(_square_sums, self.repeats), np.add)
         each = zip(self.repeats, sums, strict=True)
-        return np.array([own.total if own.is_whole else worth_of(own, sums_of_own) for own, sums_of_own in each])
+        return np.array(
+            [extent.total if extent.is_whole else worth_of(extent, sums_of_own) for extent, sums_of_own in each]
+        )
 
 
 def _repeats_of_classes(rows: Rows) -> list[np.ndarray]:
     """How many examples each row of a class stands for."""
     is_own = rows.y > 0 if rows.y.shape[1] > 1 else np.column_stack([rows.y <= 0, rows.y > 0])
     repeats = np.ones(len(rows.y)) if rows.repeats is None else rows.repeats
-    return [repeats[own] for own in is_own.T]
+    return [repeats[is_member] for is_member in is_own.T]
 
 
 def _square_sums(extents: list[Extent], scores: np.ndarray, rows: Rows) -> np.ndarray:
-    return np.array([square_sums(*own) for own in zip(extents, _repeats_of_classes(rows), strict=True)])
+    return np.array([square_sums(*pair) for pair in zip(extents, _repeats_of_classes(rows), strict=True)])
 
 
 def _rounded(extent: Extent, rows: Rows) -> np.ndarray:
@@ -220,31 +222,31 @@ def _two_classes(score: np.ndarray, mass: np.ndarray, doubt: np.ndarray) -> tupl
     if spread == 0:
         return constant, FLATTEST
     x = (score - centre) / spread
-    own = np.array([constant, 1.0])
+    line = np.array([constant, 1.0])
 
-    def loss(own: np.ndarray) -> float:
-        odds = own[0] + own[1] * x
+    def loss(line: np.ndarray) -> float:
+        odds = line[0] + line[1] * x
         return float((total * (np.logaddexp(0.0, odds) - target * odds)).sum())
 
     for _ in range(MOST_STEPS):
-        odds = own[0] + own[1] * x
+        odds = line[0] + line[1] * x
         chance = 0.5 * (1.0 + np.tanh(0.5 * odds))
         slope, curve = total * (chance - target), total * chance * (1.0 - chance)
         gradient = np.array([slope.sum(), (slope * x).sum()])
         hessian = np.array([[curve.sum(), (curve * x).sum()], [(curve * x).sum(), (curve * x * x).sum()]])
         step = _solved(hessian, gradient)
-        part, before = 1.0, loss(own)
-        while loss(own - part * step) > before and part > NEAR:
+        part, before = 1.0, loss(line)
+        while loss(line - part * step) > before and part > NEAR:
             part /= 2.0
         if part <= NEAR:  # what is left to gain is rounding
             break
-        own = own - part * step
-        if np.abs(part * step).max() < NEAR * (1.0 + np.abs(own).max()):
+        line = line - part * step
+        if np.abs(part * step).max() < NEAR * (1.0 + np.abs(line).max()):
             break
-    if own[1] / spread < FLATTEST:  # the intercept beside another slope would be wrong
+    if line[1] / spread < FLATTEST:  # the intercept beside another slope would be wrong
         return constant, FLATTEST
-    slope_there = min(float(own[1]), STEEPEST) / spread
-    return float(own[0]) - slope_there * centre, slope_there
+    slope_there = min(float(line[1]), STEEPEST) / spread
+    return float(line[0]) - slope_there * centre, slope_there
 
 
 def _several_classes(
@@ -259,25 +261,25 @@ def _several_classes(
     per_class = ask(partial(_mass_of_classes, extent), np.add) * extent.weight_unit
     share = per_class / per_class.sum()
     n_free = n_classes if n_classes <= MOST_INTERCEPTS else 0
-    own = np.append(np.log(share) if n_free else np.zeros(n_classes), 1.0)
+    line = np.append(np.log(share) if n_free else np.zeros(n_classes), 1.0)
     likelihood = _Likelihood(leverage, extent, doubt, spread, n_free)
 
-    def loss(own: np.ndarray) -> float:
-        return float(ask(partial(likelihood.loss, own), np.add) * extent.unit(MOST_LOSS))
+    def loss(line: np.ndarray) -> float:
+        return float(ask(partial(likelihood.loss, line), np.add) * extent.unit(MOST_LOSS))
 
     for _ in range(MOST_STEPS):
-        gradient, hessian = likelihood.slopes(ask(partial(likelihood.sums, own), np.add))
+        gradient, hessian = likelihood.slopes(ask(partial(likelihood.sums, line), np.add))
         step = np.zeros(n_classes + 1)
         step[n_classes - n_free :] = _solved(hessian, gradient)
-        part, before = 1.0, loss(own)
-        while (now := loss(own - part * step)) > before and part > NEAR:
+        part, before = 1.0, loss(line)
+        while (now := loss(line - part * step)) > before and part > NEAR:
             part /= 2.0
         if part <= NEAR:  # what is left to gain is rounding
             break
-        own = own - part * step
-        if before - now <= NEAR * before or np.abs(part * step).max() < 1e-8 * (1.0 + np.abs(own).max()):
+        line = line - part * step
+        if before - now <= NEAR * before or np.abs(part * step).max() < 1e-8 * (1.0 + np.abs(line).max()):
             break
-    first, slope = own[:-1], min(float(own[-1]), STEEPEST) / spread
+    first, slope = line[:-1], min(float(line[-1]), STEEPEST) / spread
     if slope < FLATTEST:  # intercepts beside another slope would be wrong
         first, slope = np.log((share[:, None] * likelihood.targets(np.eye(n_classes) > 0)).sum(axis=0)), FLATTEST
     return first - first.mean(), np.full(n_classes, slope)
@@ -286,7 +288,7 @@ def _several_classes(
 def _mass_of_classes(extent: Extent, scores: np.ndarray, rows: Rows) -> np.ndarray:
     """The weight of each class, in units of the extent."""
     mass = extent.whole_weights(rows.weight, len(rows.y))
-    return np.array([mass[own].sum() for own in (rows.y > 0).T])
+    return np.array([mass[is_member].sum() for is_member in (rows.y > 0).T])
 
 
 @dataclass(frozen=True)
@@ -304,14 +306,14 @@ class _Likelihood:
         target = np.where(is_own, 1.0 - self.doubt, self.doubt / (len(self.doubt) - 1.0))
         return target / target.sum(axis=1, keepdims=True)
 
-    def loss(self, own: np.ndarray, scores: np.ndarray, rows: Rows) -> np.ndarray:
-        _, chance, target = self._chances(own, scores, rows)
+    def loss(self, line: np.ndarray, scores: np.ndarray, rows: Rows) -> np.ndarray:
+        _, chance, target = self._chances(line, scores, rows)
         each = np.minimum(-(target * np.log(np.maximum(chance, 1e-300))).sum(axis=1), MOST_LOSS)
         return self.extent.fixed_point(each, rows.weight, MOST_LOSS).sum()
 
-    def sums(self, own: np.ndarray, scores: np.ndarray, rows: Rows) -> np.ndarray:
+    def sums(self, line: np.ndarray, scores: np.ndarray, rows: Rows) -> np.ndarray:
         """For `slopes`: values of at most 2, one after the other, and then those of at most 4."""
-        x, chance, target = self._chances(own, scores, rows)
+        x, chance, target = self._chances(line, scores, rows)
         off, lean, n = chance - target, (chance * x).sum(axis=1), self.n_free
 
         def exact(values: np.ndarray, largest: float) -> np.ndarray:
@@ -334,9 +336,9 @@ class _Likelihood:
         hessian[:n, -1], hessian[-1, -1] = four[2:], four[1]
         return np.append(two[:n], four[0]), np.triu(hessian) + np.triu(hessian, 1).T
 
-    def _chances(self, own: np.ndarray, scores: np.ndarray, rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _chances(self, line: np.ndarray, scores: np.ndarray, rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         x = left_out(scores, rows.y, self.leverage) / self.spread
-        odds = own[:-1] + own[-1] * x
+        odds = line[:-1] + line[-1] * x
         power = np.exp(odds - odds.max(axis=1, keepdims=True, initial=-np.inf))
         return x, power / power.sum(axis=1, keepdims=True), self.targets(rows.y > 0)
 

@@ -91,17 +91,17 @@ def grow_trees(
     each stands for one. After `max_seconds` there are no more trees than have been grown by then, and one.
     """
     mean = np.array([exact_mean(target, weight) for target in y.T])
-    own = sample(codes, y, weight, repeats, growth.growth_rows, growth.seed)
-    return grow_on(own, mean, voters, loss, growth, fit_intercept, tell, max_seconds)
+    some = sample(codes, y, weight, repeats, growth.growth_rows, growth.seed)
+    return grow_on(some, mean, voters, loss, growth, fit_intercept, tell, max_seconds)
 
 
 def grow_on(
-    own: Sample, mean: np.ndarray, voters: Voters, loss: Loss, growth: Growth, fit_intercept: bool = True,
+    some: Sample, mean: np.ndarray, voters: Voters, loss: Loss, growth: Growth, fit_intercept: bool = True,
     tell: Callable[[], None] = lambda: None, max_seconds: float | None = None,
 ) -> Grown:  # fmt: skip
     """Grow trees on a sample of rows, given the mean of the targets of all rows."""
     start = time.monotonic()
-    rows, n_outputs = _Rows(voters, *own), own.y.shape[1]
+    rows, n_outputs = _Rows(voters, *some), some.y.shape[1]
     constant = loss.constant(mean) if fit_intercept else np.zeros(n_outputs)
     scores = np.tile(constant, (len(rows.y), 1))
     grown, explained, pull = _Parts(n_outputs), 0.0, loss.pull(scores, rows.y)
@@ -149,7 +149,7 @@ class _Parts:
         if not self.parts:
             return Trees.none()
         feature, threshold, missing_right, _ = map(np.concatenate, zip(*self.parts, strict=True))
-        return Trees(starts([len(own.feature) for own in self.parts]), feature, threshold, missing_right)
+        return Trees(starts([len(tree.feature) for tree in self.parts]), feature, threshold, missing_right)
 
 
 class _Rows:
@@ -170,7 +170,7 @@ class _Rows:
         self.mass = self.extent.whole_weights(weight, len(y))
         self.bin_start = voters.bin_start[: voters.n_features + 1]
         self.cuts = np.concatenate([*voters.cuts, np.zeros(MOST_LEAVES)])  # for nodes that ask for nothing, too
-        self.first_cut = starts([len(own) for own in voters.cuts])
+        self.first_cut = starts([len(cuts) for cuts in voters.cuts])
 
     def weight_of(self, copies: np.ndarray) -> np.ndarray | None:
         """The weight of some of the copies of each row."""
@@ -222,16 +222,16 @@ class _Rows:
             return pull
         bits = mixed(np.arange(n_outputs * DIRECTIONS, dtype=np.uint64) + salt, 1) >> np.uint64(63)
         signs = 2.0 * bits.astype(np.float64).reshape(n_outputs, DIRECTIONS) - 1.0
-        return np.column_stack([(pull * own).sum(axis=1) for own in signs.T])
+        return np.column_stack([(pull * sign).sum(axis=1) for sign in signs.T])
 
     def steps(self, node: np.ndarray, part: _Part, pull: np.ndarray, bend: np.ndarray, growth: Growth) -> np.ndarray:
         """The best step at each leaf, shape (n_nodes, n_outputs); zero at other nodes."""
         n_nodes = len(part.order)
         values, n_outputs = np.column_stack([pull, bend]), pull.shape[1]
         whole, units = np.empty(values.shape, np.int64), []
-        for own, found in zip(values.T, whole.T, strict=True):
-            largest = float(np.abs(own).max(initial=0.0))
-            found[:] = self.extent.fixed_point(own, self.weight, largest)
+        for column, found in zip(values.T, whole.T, strict=True):
+            largest = float(np.abs(column).max(initial=0.0))
+            found[:] = self.extent.fixed_point(column, self.weight, largest)
             units.append(self.extent.unit(largest))
         sums = np.zeros((n_nodes, len(units)), dtype=np.int64)
         bin_sums(node[:, None], whole, np.array([0, n_nodes]), sums, 1)
@@ -239,8 +239,8 @@ class _Rows:
         pull, bend = found[:, :n_outputs], found[:, n_outputs:]
         step = np.divide(pull, bend, out=np.zeros_like(pull), where=bend > 0)
         if growth.signs is not None and growth.keeps_steps:
-            own = part.order
-            step[own] = within_signs(part.tree, self.voters.is_level, step[own], bend[own], growth.signs)
+            nodes = part.order
+            step[nodes] = within_signs(part.tree, self.voters.is_level, step[nodes], bend[nodes], growth.signs)
         return step
 
 

@@ -40,8 +40,8 @@ def train_under_loss(
     else:
         strengths, weight = _strengths(problem, rows, loss, first, measured.rows.n_examples, options, tell)
     penalties = [
-        problem.limited(make_penalty(options.penalty, own.chosen, options.alpha_max), measured.voters, output)
-        for output, own in enumerate(strengths)
+        problem.limited(make_penalty(options.penalty, strength.chosen, options.alpha_max), measured.voters, output)
+        for output, strength in enumerate(strengths)
     ]
     weight, intercept = (weight, first.intercept) if start is None else start
     history: dict[str, list[float]] = {"loss": [], "objective": [], "rounds": []}
@@ -62,8 +62,8 @@ def train_under_loss(
     found = {name: np.array(values) for name, values in history.items()}
     violation = passes.violation()
     boosted = [
-        replace(own, first_risk=first.loss, violation=violation, history=found, stop_reason=why)
-        for own in passes.boosted()
+        replace(result, first_risk=first.loss, violation=violation, history=found, stop_reason=why)
+        for result in passes.boosted()
     ]
     return Trained(measured.voters, boosted, strengths, loss.link, stages)
 
@@ -111,12 +111,12 @@ def _strengths(
         if options.follows_path:
             penalty = problem.limited(L1(0.0), rows.voters, output)
             with open_run(moments, penalty, mode="corrective", fit_intercept=rows.fit_intercept, output=output) as run:
-                own = strengths_by_gcv(
+                along_path = strengths_by_gcv(
                     run, n_examples, options.schedule.share(0.0, 2 * n_outputs), tell, bool(rows.voters.trees)
                 )
                 weight[:, output] = run.weight
-            points = tuple(point._replace(strength=point.strength * loss.curvature) for point in own.points)
-            strengths.append(replace(own, chosen=own.chosen * loss.curvature, points=points))
+            points = tuple(point._replace(strength=point.strength * loss.curvature) for point in along_path.points)
+            strengths.append(replace(along_path, chosen=along_path.chosen * loss.curvature, points=points))
         else:
             scale = float(np.sqrt(moments.target_risk(rows.fit_intercept)[output]))
             chosen = auto_lambda(options.penalty, options.mode, n_examples, scale, moments.n_voters)

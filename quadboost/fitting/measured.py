@@ -168,7 +168,7 @@ def grow_for(
     else:
         loss, y = loss_of(problem, rows, options)
     growth, meetings = options.growth, problem.meetings
-    most = min((own for own in (growth.max_conditions, meetings.most) if own is not None), default=None)
+    most = min((limit for limit in (growth.max_conditions, meetings.most) if limit is not None), default=None)
     growth = replace(
         growth, max_conditions=most, groups=meetings.groups, signs=problem.signs, keeps_steps=options.mode == "forward"
     )
@@ -197,10 +197,10 @@ class Trained:
 
     @property
     def reg_lambda(self) -> list[float]:
-        return [own.chosen for own in self.strengths]
+        return [strength.chosen for strength in self.strengths]
 
     @property
     def warm(self) -> list[Warm]:
         """For a later fit that goes on."""
         each = zip(self.strengths, self.boosted, strict=True)
-        return [Warm(own, result.progress) for own, result in each if result.progress is not None]
+        return [Warm(strength, result.progress) for strength, result in each if result.progress is not None]

@@ -187,25 +187,27 @@ class _Fit:
         n_threads = threads_for(m * d, self.options.n_threads)
         n_threads = min(n_threads, -(-d // FEATURES_TOGETHER))
         # Bytes a row.
-        given = 16 * self.n_outputs + 8 * self.has_labels + 16 * self.is_weighted
-        own = 8 * d * self.is_copied
-        reading = own + 24 * self.is_copied
+        inputs = 16 * self.n_outputs + 8 * self.has_labels + 16 * self.is_weighted
+        matrix = 8 * d * self.is_copied
+        reading = matrix + 24 * self.is_copied
         if self.held_out is not None:
             parts = self.value_bytes * d + 8 * self.n_outputs
-            reading, own = own + parts, own + parts
+            reading, matrix = matrix + parts, matrix + parts
         choosing = n_threads * (min(FEATURES_TOGETHER, d) * self.value_bytes + 8 + 32 * self.is_weighted)
         summing = codes + 40 + 8 * self.n_outputs
-        rounds = m * (own + codes) + (self._rounds() if self.has_rounds else self._at_once())
+        rounds = m * (matrix + codes) + (self._rounds() if self.has_rounds else self._at_once())
         if self.has_labels and self.n_outputs > 1:  # scores and probabilities of all classes, for the link
             rounds += 80 * m * self.n_outputs
         if self.is_calibrated_by_folds:  # rows of a fold, and rounds on them, beside those of all rows
-            rounds += m * (self.value_bytes * d + codes + 8 * d + given) + self._rounds()
-        rounds = max(rounds, m * (own + codes) + self._explaining())
-        growing = m * (own + size * d) + self._growing(size) if n_trees else 0.0
+            rounds += m * (self.value_bytes * d + codes + 8 * d + inputs) + self._rounds()
+        rounds = max(rounds, m * (matrix + codes) + self._explaining())
+        growing = m * (matrix + size * d) + self._growing(size) if n_trees else 0.0
         return (
             self.level_bytes
-            + m * given
-            + max(m * reading, m * (own + choosing), growing, m * (own + summing + size * d * bool(n_trees)), rounds)
+            + m * inputs
+            + max(
+                m * reading, m * (matrix + choosing), growing, m * (matrix + summing + size * d * bool(n_trees)), rounds
+            )
         )
 
     @property
@@ -289,17 +291,17 @@ class _Fit:
         shares = [1.0] if self.held_out is None else [1.0 - self.held_out, self.held_out]
         size = 8 if self.is_weighted or self.m >= COUNTS_LIMIT else 4
         n_voters = float(self.n_cuts.sum()) + self.n_missing + self._n_rules
-        column, own = size * n_voters, self._n_drawn(n_voters)
-        drawn = min(own * self.n_outputs**0.5, n_voters)  # by all outputs
+        column, drawn_by_one = size * n_voters, self._n_drawn(n_voters)
+        drawn = min(drawn_by_one * self.n_outputs**0.5, n_voters)  # by all outputs
         limit = self.options.cache_bytes // len(shares)
         most = bytes_for_columns(limit, n_voters)
         needed = max(2 * column, min(most, drawn * column))
         columns = len(shares) * min(needed * 9 / 8 + 8 * column, needed + PIECE_BYTES)
-        if own > MOST_TOGETHER:  # the system is gone when the last columns are made
-            columns = max(columns, len(shares) * min(most, MOST_TOGETHER * column) + self._system(own))
+        if drawn_by_one > MOST_TOGETHER:  # the system is gone when the last columns are made
+            columns = max(columns, len(shares) * min(most, MOST_TOGETHER * column) + self._system(drawn_by_one))
         else:
-            columns += self._system(own)
-        log = self._log(own) + n_voters * len(shares) * (300 + 40 * self.n_outputs)
+            columns += self._system(drawn_by_one)
+        log = self._log(drawn_by_one) + n_voters * len(shares) * (300 + 40 * self.n_outputs)
         n_features = min(self._n_columns, drawn)
         rows = sum(
             self._sorted(n_features, share * self.m, limit // SHARE_FOR_SORTING, size, column) for share in shares

@@ -25,10 +25,10 @@ def within_signs(
     leaves, found = np.flatnonzero(tree.is_leaf), step.copy()
     features, below = _orders(tree, is_level, leaves)
     for output, sign in enumerate(signs[features].T):
-        own = step[leaves, output]
+        steps = step[leaves, output]
         rises = below[sign > 0].any(axis=0) | below[sign < 0].any(axis=0).T  # [i, j]: leaf i must not be above leaf j
-        if (rises & (own[:, None] > own)).any():
-            found[leaves, output] = _in_order(rises, own, mass[leaves, output])
+        if (rises & (steps[:, None] > steps)).any():
+            found[leaves, output] = _in_order(rises, steps, mass[leaves, output])
     return found
 
 
@@ -45,9 +45,9 @@ def _in_order(rises: np.ndarray, step: np.ndarray, mass: np.ndarray) -> np.ndarr
     for leaf in np.argsort(n_under, kind="stable")[np.count_nonzero(n_under == 0) :].tolist():
         above = rises[:, leaf] & (found > found[leaf])
         while np.any(above):
-            own = (pool == leaf) | (pool == pool[np.where(above, found, -np.inf).argmax()])
-            pool[own], found[own] = leaf, (mass[own] * step[own]).sum() / mass[own].sum()
-            above = rises[:, own].any(axis=1) & (found > found[leaf])
+            is_pooled = (pool == leaf) | (pool == pool[np.where(above, found, -np.inf).argmax()])
+            pool[is_pooled], found[is_pooled] = leaf, (mass[is_pooled] * step[is_pooled]).sum() / mass[is_pooled].sum()
+            above = rises[:, is_pooled].any(axis=1) & (found > found[leaf])
     return np.maximum(found, np.where(rises, found[:, None], -np.inf).max(axis=0))  # the last bit, too
 
 
@@ -57,8 +57,8 @@ def _orders(tree: Trees, is_level: np.ndarray, leaves: np.ndarray) -> tuple[np.n
     Leaves that have cells of every other feature in common lie behind one another in this one.
     """
     features, reach = _reach(tree, is_level)
-    own = reach[:, leaves].astype(np.float32)  # products of numbers are quicker than those of truths
-    apart = (own @ own.transpose(0, 2, 1)) == 0
+    cells = reach[:, leaves].astype(np.float32)  # products of numbers are quicker than those of truths
+    apart = (cells @ cells.transpose(0, 2, 1)) == 0
     values, n = reach[:, leaves, 1:], reach.shape[2]  # without missing values, which have no place in the order
     first = np.where(values.any(axis=2), values.argmax(axis=2), n)
     is_below = (first[:, :, None] < first[:, None]) & (first[:, None] < n) & (is_level[features, None, None] == 0)
@@ -84,7 +84,7 @@ def _reach(tree: Trees, is_level: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     goes = np.where(is_level[features][asked, None] == 1, cells[asked] == threshold[:, None], goes)
     goes[:, 0] = tree.missing_right[inner] == 1
     ways = zip(inner.tolist(), asked.tolist(), tree.right[inner].tolist(), tree.end[inner].tolist(), strict=True)
-    for (node, number, right, end), own in zip(ways, goes, strict=True):
-        reach[number, node + 1 : right] &= ~own
-        reach[number, right:end] &= own
+    for (node, number, right, end), goes_on in zip(ways, goes, strict=True):
+        reach[number, node + 1 : right] &= ~goes_on
+        reach[number, right:end] &= goes_on
     return features, reach

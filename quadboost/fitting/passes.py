@@ -75,7 +75,7 @@ class Coded:
         """Where these weights stand; without penalties the objective is the loss."""
         scores = self.voters.scores(self.codes, weight, intercept, self.n_threads)
         value = self.mean_loss(scores, loss)
-        added = sum(penalty.value(own) for penalty, own in zip(penalties, _rows(weight), strict=False)) / 2.0
+        added = sum(penalty.value(weights) for penalty, weights in zip(penalties, _rows(weight), strict=False)) / 2.0
         return Stage(weight, intercept, scores, value, value + added)
 
     def mean_loss(self, scores: np.ndarray, loss: Loss) -> float:
@@ -148,8 +148,10 @@ class Passes:
         """Rounds on the moments of a pass, for each output."""
         weight, intercept = self.stage.weight.copy(), self.stage.intercept.copy()
         for output, penalty in enumerate(self.penalties):
-            own = penalty.divided_by(self.curvature)
-            with open_run(moments, own, mode="corrective", fit_intercept=self.rows.fit_intercept, output=output) as run:
+            divided = penalty.divided_by(self.curvature)
+            with open_run(
+                moments, divided, mode="corrective", fit_intercept=self.rows.fit_intercept, output=output
+            ) as run:
                 begin(run, weight[:, output])
                 run.go(replace(self.schedule, tol=self.tol))
                 result = run.result()
@@ -174,7 +176,7 @@ class Passes:
         for _ in range(SETTLING if rows.fit_intercept else 0):
             pull = loss.pull(before.scores + shift, rows.y)
             bend = loss.bend(pull, rows.y)
-            lean, curve = (np.array([exact_mean(own, rows.weight) for own in each.T]) for each in (pull, bend))
+            lean, curve = (np.array([exact_mean(column, rows.weight) for column in each.T]) for each in (pull, bend))
             shift += np.divide(lean, curve, out=np.zeros(len(lean)), where=curve > 0)
         after = rows.stage(before.weight, before.intercept + shift, loss, self.penalties)
         self.stage = after if after.objective < before.objective else before
@@ -199,7 +201,7 @@ class Passes:
         moments = self.rows.towards(pull)
         edge, _ = moments.centred(self.rows.fit_intercept)
         each = zip(self.penalties, _rows(self.stage.weight), _rows(edge), strict=True)
-        return max(penalty.violation(weight, own) for penalty, weight, own in each)
+        return max(penalty.violation(weight, edge) for penalty, weight, edge in each)
 
 
 def _rows(columns: np.ndarray) -> np.ndarray:

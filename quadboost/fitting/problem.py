@@ -72,8 +72,8 @@ class Rows:
 
     def matrix(self, rows: np.ndarray | slice = slice(None)) -> np.ndarray:
         """Values of some rows, by which models score them."""
-        own = self.X[rows]
-        return own.values() if isinstance(own, Binned) else own
+        some = self.X[rows]
+        return some.values() if isinstance(some, Binned) else some
 
 
 @dataclass(frozen=True)
@@ -263,9 +263,9 @@ def bin_mass_of(sums: Sums, active: np.ndarray) -> np.ndarray:
     columns, position = sums.voters.locate(active)
     found: list[np.ndarray] = [np.empty(0)]
     for column in np.unique(columns).tolist():
-        own = position[columns == column]
-        place = shape_bins(sums.voters, column, own[own < sums.voters.n_cuts[column]])
-        found.append(np.bincount(place, sums.mass_of(column)))
+        active_here = position[columns == column]
+        shape_bin = shape_bins(sums.voters, column, active_here[active_here < sums.voters.n_cuts[column]])
+        found.append(np.bincount(shape_bin, sums.mass_of(column)))
     return np.concatenate(found)
 
 

@@ -89,9 +89,9 @@ class Products:
             self.codes, columns, starts[columns], values, 1.0 / unit, self._factor, self._count, starts, bins
         )
         found = np.empty(weight.shape)
-        for own, out in zip(np.ascontiguousarray(bins.sum(axis=0).T), found, strict=True):
-            total, edges = own[: starts[1]].sum(), np.zeros(len(out), dtype=np.int64)
-            voter_sums(self.voters.layout, own, edges)
+        for in_bins, out in zip(np.ascontiguousarray(bins.sum(axis=0).T), found, strict=True):
+            total, edges = in_bins[: starts[1]].sum(), np.zeros(len(out), dtype=np.int64)
+            voter_sums(self.voters.layout, in_bins, edges)
             out[:] = edges - self.centre * float(total)
         return found * (unit / self.sums.total_weight)
 
@@ -123,9 +123,9 @@ class Products:
         (margin, mean), left = self.edges(y), edge - ridge * weight
         intercept = np.zeros(len(weight))
         if self.fit_intercept:
-            intercept = mean - np.array([dot(self.centre, own) for own in weight])
+            intercept = mean - np.array([dot(self.centre, weights) for weights in weight])
         risk = first_risk - _dots(weight, margin + edge)
-        gap = np.array([gap_within(ridge, *own) for own in zip(weight, left, *bounds, strict=True)])
+        gap = np.array([gap_within(ridge, *of_output) for of_output in zip(weight, left, *bounds, strict=True)])
         converged = bool((gap <= tol * first_risk).all())
         return Solved(weight.T.copy(), intercept, edge.T.copy(), np.maximum(risk, 0.0), gap, history, converged)
 
@@ -155,16 +155,16 @@ def solve_ridge(
     left = margin if start is None else margin - rows.gram_times(weight) - ridge * weight
     curve = Curve(ridge, rows.eta, rows.sketch)
     each = zip(margin, weight, left, *bounds, tol * first_risk, SLACK * first_risk, strict=True)
-    ways = [Descent(curve, *own) for own in each]
+    ways = [Descent(curve, *of_output) for of_output in each]
     history: list[np.ndarray] = []
-    while len(history) < max_iterations and (on := [own for own in ways if own.gap > own.enough]):  # outputs to go on
-        way = np.array([own.way for own in on])
-        for own, change in zip(on, rows.gram_times(way) + ridge * way, strict=True):
-            own.go(change)
-        history.append(first_risk - np.array([own.gain for own in ways]))
-        if watch(len(history), history[-1], np.array([own.best for own in ways])):
+    while len(history) < max_iterations and (on := [one for one in ways if one.gap > one.enough]):  # outputs to go on
+        way = np.array([descent.way for descent in on])
+        for descent, change in zip(on, rows.gram_times(way) + ridge * way, strict=True):
+            descent.go(change)
+        history.append(first_risk - np.array([descent.gain for descent in ways]))
+        if watch(len(history), history[-1], np.array([descent.best for descent in ways])):
             break
-    return rows.solved(np.array([own.best for own in ways]), y, ridge, bounds, first_risk, tol, history)
+    return rows.solved(np.array([descent.best for descent in ways]), y, ridge, bounds, first_risk, tol, history)
 
 
 def directions_for(n_rows: int) -> int:
@@ -174,9 +174,9 @@ def directions_for(n_rows: int) -> int:
 
 def bounds_of(penalties: Sequence[Penalty], n_voters: int) -> Bounds:
     """What the penalties of the outputs allow weights to be."""
-    _, _, low, high = zip(*(own.rule(n_voters) for own in penalties), strict=True)
+    _, _, low, high = zip(*(penalty.rule(n_voters) for penalty in penalties), strict=True)
     return np.array(low), np.array(high)
 
 
 def _dots(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return np.array([dot(own, other) for own, other in zip(x, y, strict=True)])
+    return np.array([dot(row, other) for row, other in zip(x, y, strict=True)])

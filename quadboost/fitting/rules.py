@@ -73,9 +73,9 @@ def train_ridge(
         solved = rows.solved(watch.best, y, ridge, bounds, first_risk, schedule.tol, solved.history)
     boosted = []
     for output in range(y.shape[1]):
-        history = {"objective": np.array([own[output] for own in solved.history])}
+        history = {"objective": np.array([objectives[output] for objectives in solved.history])}
         if watch.risks:
-            history["validation_risk"] = np.array([own[output] for own in watch.risks])
+            history["validation_risk"] = np.array([risks[output] for risks in watch.risks])
         boosted.append(
             _plain_result(
                 solved.weight[:, output], solved.intercept[output], solved.edge[:, output], solved.risk[output],
@@ -108,9 +108,9 @@ class _Watch:
         if self.every_stage:
             self.stages.append((weight.T.copy(), intercept))
         if self.validation is not None:
-            own = self.validation
-            off = own.rows.y - own.voters.scores(own.codes, weight.T, intercept, own.n_threads)
-            self.risks.append(np.array([exact_mean(each * each, own.rows.weight) for each in off.T]))
+            held_out = self.validation
+            off = held_out.rows.y - held_out.voters.scores(held_out.codes, weight.T, intercept, held_out.n_threads)
+            self.risks.append(np.array([exact_mean(each * each, held_out.rows.weight) for each in off.T]))
             found = float(self.risks[-1].sum())
             if found < min((float(risk.sum()) for risk in self.risks[:-1]), default=np.inf):
                 self.best, self.n_best = weight.copy(), iteration
@@ -163,7 +163,7 @@ def _first_trees(grown: Grown, voters: Voters, n_trees: int) -> tuple[np.ndarray
     weight = np.zeros((voters.n_voters, step.shape[1]))
     weight[voters.first_rule :] = step[~grown.trees.is_root] / 2.0
     # A leaf's voter is -1 in the other leaves: the constants that this leaves go into the intercept.
-    return weight, grown.constant + np.array([math.fsum(own) / 2.0 for own in step.T])
+    return weight, grown.constant + np.array([math.fsum(column) / 2.0 for column in step.T])
 
 
 def _staged_risks(measured: Measured, loss: Loss, y: np.ndarray, grown: Grown) -> np.ndarray:

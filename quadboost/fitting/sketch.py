@@ -31,9 +31,9 @@ class Sketch:
 
     def of(self, voters: np.ndarray) -> Sketch:
         """Of some voters alone: their part of the matrix."""
-        own = copy(self)
-        own.image = np.ascontiguousarray(self.image[:, voters])
-        return own
+        part = copy(self)
+        part.image = np.ascontiguousarray(self.image[:, voters])
+        return part
 
     def preconditioner(self, diagonal: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         """Nearly the inverse of the Gram matrix and a ridge, given its diagonal, times rows of shape (n, K)."""
@@ -43,7 +43,7 @@ class Sketch:
 
         def apply(left: np.ndarray) -> np.ndarray:
             parts = np.einsum("ij,kj->ki", half, _products(scaled, left))
-            return left * inverse - np.array([np.einsum("ik,i->k", scaled, own) for own in parts @ half])
+            return left * inverse - np.array([np.einsum("ik,i->k", scaled, row) for row in parts @ half])
 
         return apply
 
@@ -51,16 +51,16 @@ class Sketch:
 def _products(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Products of each row of y with each of x, always summed in the same order."""
     out = np.empty((len(y), len(x)))
-    for own, found in zip(y, out, strict=True):
-        matrix_products(x.T, own, found, 1)
+    for row, found in zip(y, out, strict=True):
+        matrix_products(x.T, row, found, 1)
     return out
 
 
 def _square(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """The same where these products are symmetric: half of them are made."""
     out = np.empty((len(y), len(x)))
-    for i, own in enumerate(y):
-        matrix_products(x[i:].T, own, out[i, i:], 1)
+    for i, row in enumerate(y):
+        matrix_products(x[i:].T, row, out[i, i:], 1)
         out[i:, i] = out[i, i:]
     return out
 

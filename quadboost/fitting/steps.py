@@ -41,11 +41,11 @@ class Curve:
         if self.sketch is None:
             return lambda left: left / self.diagonal
         free = np.flatnonzero(is_free)
-        own = self.sketch.of(free).preconditioner(self.diagonal[free])
+        times_inverse = self.sketch.of(free).preconditioner(self.diagonal[free])
 
         def apply(left: np.ndarray) -> np.ndarray:
             out = np.zeros(len(left))
-            out[free] = own(left[None, free])[0]
+            out[free] = times_inverse(left[None, free])[0]
             return out
 
         return apply

@@ -42,8 +42,8 @@ def train(
             strengths.append(warm[output].strengths)
             boosted.append(fit.rounds(strengths[-1], schedule, warm[output].progress))
         elif options.follows_path:
-            own, result = fit.path(schedule, tell)
-            strengths.append(own)
+            along_path, result = fit.path(schedule, tell)
+            strengths.append(along_path)
             boosted.append(result)
         else:
             strengths.append(Strengths(fit.reg_lambda()))

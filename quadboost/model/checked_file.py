@@ -80,10 +80,10 @@ class Kind(NamedTuple):
 
     def pack(self, sizes: Sequence[int], arrays: Arrays, metadata: bytes, version: str, file_format: int) -> bytes:
         """The bytes of a file."""
-        own = self.formats[file_format]
-        layout = own.layout(*sizes)
+        known = self.formats[file_format]
+        layout = known.layout(*sizes)
         numbers = [arrays[dataset.name].tobytes() for dataset in layout[:-1]]
-        body = b"".join([structure(layout, USERBLOCK, own.most), *numbers, metadata])
+        body = b"".join([structure(layout, USERBLOCK, known.most), *numbers, metadata])
         head = _HEAD.pack(self.magic, file_format, len(body), b"", version.encode("ascii", "replace"))
         head += struct.pack(f"<{len(sizes)}Q", *sizes)
         return signed(head.ljust(USERBLOCK, b"\0") + body)
@@ -112,19 +112,19 @@ class Kind(NamedTuple):
             start += dataset.n_bytes
         return arrays, data[start:], file_format
 
-    def _layout(self, data: bytes, own: Format) -> tuple[list[Dataset], int]:
+    def _layout(self, data: bytes, known: Format) -> tuple[list[Dataset], int]:
         """The datasets, and where the first one is, when all before it is known to be right."""
-        sizes = struct.unpack_from(f"<{len(own.sizes)}Q", data, _HEAD.size)
-        if (n_bytes := sizes[own.sizes.index("bytes of metadata")]) > MAX_METADATA_BYTES:
+        sizes = struct.unpack_from(f"<{len(known.sizes)}Q", data, _HEAD.size)
+        if (n_bytes := sizes[known.sizes.index("bytes of metadata")]) > MAX_METADATA_BYTES:
             raise self.error(f"it has {n_bytes} bytes of metadata, at most {MAX_METADATA_BYTES} are read")
-        if not sizes[own.sizes.index(f"{self.needed}s")]:
+        if not sizes[known.sizes.index(f"{self.needed}s")]:
             raise self.error(f"there is no {self.needed}")
-        layout = own.layout(*sizes)
+        layout = known.layout(*sizes)
         start = len(data) - sum(dataset.n_bytes for dataset in layout)
         if start < USERBLOCK:
-            raise self.error(f"it is too short for {sizes} {', '.join(own.sizes)}")
+            raise self.error(f"it is too short for {sizes} {', '.join(known.sizes)}")
         end = _HEAD.size + 8 * len(sizes)
-        if data[end:start] != bytes(USERBLOCK - end) + structure(layout, USERBLOCK, own.most):
+        if data[end:start] != bytes(USERBLOCK - end) + structure(layout, USERBLOCK, known.most):
             raise self.error("its HDF5 structure is not the one that quadboost writes")
         return layout, start
 

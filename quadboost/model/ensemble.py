@@ -132,7 +132,7 @@ class Ensemble(Explained):
         self.schema = FrameSchema(
             n_features=int(n_features),
             feature_names=None if feature_names is None else tuple(feature_names),
-            categories=ReadOnly({f: [list(own) for own in levels] for f, levels in (categories or {}).items()}),
+            categories=ReadOnly({f: [list(values) for values in levels] for f, levels in (categories or {}).items()}),
             orders=ReadOnly(_orders(self.info, int(n_features), categories or {})),
         )
         self._lock()
@@ -385,11 +385,11 @@ class Ensemble(Explained):
 
     def _values_of_levels(self, feature: int, levels: np.ndarray) -> dict[float, int]:
         """The numbers that some levels stand for, and which of those levels each belongs to."""
-        own = self.categories[feature]
+        values_of = self.categories[feature]
         return {
             value: n
             for n, level in enumerate(levels.astype(np.intp).tolist())
-            for value in own[level]
+            for value in values_of[level]
             if not isinstance(value, str)
         }
 
@@ -399,7 +399,7 @@ class Ensemble(Explained):
             np.array(features, dtype=np.int64),
             bin_index(cuts),
             np.vstack([*values, np.zeros((1, self.n_outputs))]),  # never empty, for the kernel
-            starts([len(own) for own in values]),
+            starts([len(table) for table in values]),
             np.atleast_1d(np.asarray(self.intercept, dtype=np.float64)),
             tree_values(self.trees, self.leaf_values(), self.categories),
         )
@@ -424,7 +424,7 @@ def _orders(info: Mapping[str, Any], n_features: int, categories: Mapping[int, A
     for key, levels in known.items() if isinstance(known, dict) else ():
         if str(key).isdecimal() and len(str(key)) < 10 and isinstance(levels, list) and is_order(levels):
             found[int(key)] = list(levels)
-    return {feature: own for feature, own in found.items() if feature < n_features and feature not in categories}
+    return {feature: order for feature, order in found.items() if feature < n_features and feature not in categories}
 
 
 def load(path: str | os.PathLike[str], expected_sha256: str | None = None) -> Ensemble:

@@ -43,16 +43,18 @@ class Asked:
     @classmethod
     def of(cls, rules: Sequence[Sequence[Condition]], features: np.ndarray) -> Asked:
         numbers: dict[Condition, int] = {}
-        asked = [numbers.setdefault(own, len(numbers)) for rule in rules for own in rule]
-        intervals = [_intervals(own) for own in numbers]
-        low, high, outside = np.array([one for own in intervals for one in own], dtype=np.float64).reshape(-1, 3).T
+        asked = [numbers.setdefault(condition, len(numbers)) for rule in rules for condition in rule]
+        intervals = [_intervals(condition) for condition in numbers]
+        low, high, outside = (
+            np.array([one for several in intervals for one in several], dtype=np.float64).reshape(-1, 3).T
+        )
         questions = Questions(
-            np.searchsorted(features, [own.feature for own in numbers]).astype(np.int32),
-            starts([len(own) for own in intervals]),
+            np.searchsorted(features, [condition.feature for condition in numbers]).astype(np.int32),
+            starts([len(several) for several in intervals]),
             np.ascontiguousarray(low),
             np.ascontiguousarray(high),
             outside.astype(np.uint8),
-            np.array([own.missing for own in numbers], dtype=np.uint8),
+            np.array([condition.missing for condition in numbers], dtype=np.uint8),
             starts([len(rule) for rule in rules]),
             np.array(asked, dtype=np.int32),
         )
@@ -71,7 +73,7 @@ class Asked:
 
 def features_of(rules: Sequence[Rule]) -> np.ndarray:
     """What the rules ask for."""
-    return np.unique([own.feature for rule in rules for own in rule.conditions]).astype(np.int64)
+    return np.unique([condition.feature for rule in rules for condition in rule.conditions]).astype(np.int64)
 
 
 def some_rows(matrix: np.ndarray, features: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
@@ -102,11 +104,11 @@ def patterns_of(rules: Sequence[Rule], matrix: np.ndarray) -> Iterator[tuple[sli
 def parts_of(sizes: Sequence[int]) -> Iterator[slice]:
     """Tables that stand together, so many that a core's own memory holds them."""
     first = cells = 0
-    for last, own in enumerate(sizes):
-        if last > first and cells + own > MOST_CELLS:
+    for last, size in enumerate(sizes):
+        if last > first and cells + size > MOST_CELLS:
             yield slice(first, last)
             first, cells = last, 0
-        cells += own
+        cells += size
     if sizes:
         yield slice(first, len(sizes))
 
@@ -117,9 +119,9 @@ def count_patterns(
     """The patterns of each rule that occur in these rows, ascending, and the weight of their rows."""
     short = [rule for rule in rules if rule.is_short]
     found = [
-        own
+        counted
         for part in parts_of([1 << len(rule.conditions) for rule in short])
-        for own in _count_short(short[part], matrix, weight)
+        for counted in _count_short(short[part], matrix, weight)
     ]
     of_short, of_long = iter(found), iter(_count_long([rule for rule in rules if not rule.is_short], matrix, weight))
     return [next(of_short if rule.is_short else of_long) for rule in rules]
@@ -133,12 +135,12 @@ def _count_short(
     start = starts([1 << len(rule.conditions) for rule in rules])
     counts, scratch = np.zeros(start[-1]), asked.scratch()[0]
     for rows, columns in some_rows(matrix, features):
-        own = np.empty(0) if weight is None else np.ascontiguousarray(weight[rows], dtype=np.float64)
-        add_counts(asked.questions, columns, own, start[:-1], scratch, counts)
+        mass = np.empty(0) if weight is None else np.ascontiguousarray(weight[rows], dtype=np.float64)
+        add_counts(asked.questions, columns, mass, start[:-1], scratch, counts)
     found = []
-    for own in np.split(counts, start[1:-1]):
-        pattern = np.flatnonzero(own)
-        found.append((pattern, own[pattern]))
+    for of_rule in np.split(counts, start[1:-1]):
+        pattern = np.flatnonzero(of_rule)
+        found.append((pattern, of_rule[pattern]))
     return found
 
 
@@ -147,19 +149,20 @@ def _count_long(
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     known: list[dict[int, float]] = [{} for _ in rules]
     for rows, found in patterns_of(rules, matrix):
-        own_weight = None if weight is None else weight[rows]
-        for own, patterns in zip(known, found, strict=True):
-            pattern, place = np.unique(patterns, return_inverse=True)
-            for value, mass in zip(pattern.tolist(), np.bincount(place, own_weight).tolist(), strict=True):
-                own[value] = own.get(value, 0.0) + mass
+        its_weight = None if weight is None else weight[rows]
+        for counts, patterns in zip(known, found, strict=True):
+            pattern, number = np.unique(patterns, return_inverse=True)
+            for value, mass in zip(pattern.tolist(), np.bincount(number, its_weight).tolist(), strict=True):
+                counts[value] = counts.get(value, 0.0) + mass
     return [
-        (np.array(sorted(own), dtype=np.int64), np.array([mass for _, mass in sorted(own.items())])) for own in known
+        (np.array(sorted(counts), dtype=np.int64), np.array([mass for _, mass in sorted(counts.items())]))
+        for counts in known
     ]
 
 
 def are_few(ensemble: Ensemble, n_rows: int) -> bool:
     """Whether a model has rules, and counting their patterns in so many rows takes a small part of a fit."""
-    n = min(len(own.nodes) for own in summands_of(ensemble))
+    n = min(len(summands.nodes) for summands in summands_of(ensemble))
     return 0 < n <= MOST_RULES and n * n_rows <= MOST_ROWS_OF_RULES
 
 
@@ -167,13 +170,13 @@ def pattern_arrays(ensemble: Ensemble, matrix: np.ndarray, weight: np.ndarray | 
     """The tables of what a model's trees are made of, as arguments of an `Ensemble`; {} if counting takes long."""
     if not are_few(ensemble, len(matrix)):
         return {}
-    own = min(summands_of(ensemble), key=lambda own: len(own.nodes))
-    rules = [rule for rule in rules_at(ensemble, own) if rule.is_short]
+    summands = min(summands_of(ensemble), key=lambda summands: len(summands.nodes))
+    rules = [rule for rule in rules_at(ensemble, summands) if rule.is_short]
     if not rules:
         return {}
     tables = count_patterns(rules, matrix, weight)
     return {
-        "pattern_node": np.repeat([own.node for own in rules], [len(pattern) for pattern, _ in tables]),
+        "pattern_node": np.repeat([rule.node for rule in rules], [len(pattern) for pattern, _ in tables]),
         "pattern": np.concatenate([pattern for pattern, _ in tables]),
         "pattern_mass": np.concatenate([mass for _, mass in tables]),
     }

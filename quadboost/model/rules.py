@@ -102,7 +102,7 @@ class Rule:
 
     def __str__(self) -> str:
         weight = np.atleast_1d(self.weight)
-        words = f"{weight[0]:+.4g}" if len(weight) == 1 else "[" + " ".join(f"{own:+.3g}" for own in weight) + "]"
+        words = f"{weight[0]:+.4g}" if len(weight) == 1 else "[" + " ".join(f"{one:+.3g}" for one in weight) + "]"
         rows = "" if np.isnan(self.support) else f"  ({self.support:.1%} of the rows)"
         return f"{words}  if {' and '.join(condition.words for condition in self.conditions)}{rows}"
 
@@ -166,24 +166,26 @@ def trees_mean(model: Ensemble) -> np.ndarray:
     return np.add.reduceat(model.node_mass[:, None] * model.leaf_values(), first) / model.node_mass[first, None]
 
 
-def rules_at(model: Ensemble, own: Summands) -> list[Rule]:
+def rules_at(model: Ensemble, summands: Summands) -> list[Rule]:
     """The rules of some nodes, in their order."""
-    figures = zip(own.nodes.tolist(), own.weight, *(each.tolist() for each in _figures(model, own)), strict=True)
+    figures = zip(
+        summands.nodes.tolist(), summands.weight, *(each.tolist() for each in _figures(model, summands)), strict=True
+    )
     return [
         Rule(_conditions(model, model.trees.path(node)), weight, support, n_rows, node, importance)
         for node, weight, support, n_rows, importance in figures
     ]
 
 
-def _figures(model: Ensemble, own: Summands) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _figures(model: Ensemble, summands: Summands) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Support, rows and importance of rules."""
     trees = model.trees
-    n_rows = support = np.full(len(own.nodes), np.nan)
+    n_rows = support = np.full(len(summands.nodes), np.nan)
     with np.errstate(over="ignore", invalid="ignore"):  # of weights that are all but infinite
-        importance = np.abs(own.weight.reshape(len(own.nodes), model.n_outputs)).sum(axis=1)
+        importance = np.abs(summands.weight.reshape(len(summands.nodes), model.n_outputs)).sum(axis=1)
         if len(model.node_mass):
-            n_rows = model.node_mass[own.nodes]
-            support = np.minimum(n_rows / model.node_mass[trees.start[trees.tree[own.nodes]]], 1.0)
+            n_rows = model.node_mass[summands.nodes]
+            support = np.minimum(n_rows / model.node_mass[trees.start[trees.tree[summands.nodes]]], 1.0)
             importance *= 2.0 * np.sqrt(support * (1.0 - support))
     return support, n_rows, importance
 

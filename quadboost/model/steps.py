@@ -25,10 +25,10 @@ def shapes_of(
     order = np.argsort(feature, kind="stable")
     features, first = np.unique(feature[order], return_index=True)
     columns = []
-    for f, own in zip(features.tolist(), np.split(order, first)[1:], strict=True):
-        n_missing = int(np.count_nonzero(kind[own] == MISSING))
-        own = own[np.lexsort((threshold[own], kind[own]))]  # "is missing" last
-        columns.append((f, threshold[own[: len(own) - n_missing]], weight[own]))
+    for f, voters in zip(features.tolist(), np.split(order, first)[1:], strict=True):
+        n_missing = int(np.count_nonzero(kind[voters] == MISSING))
+        voters = voters[np.lexsort((threshold[voters], kind[voters]))]  # "is missing" last
+        columns.append((f, threshold[voters[: len(voters) - n_missing]], weight[voters]))
     n_cuts = np.array([len(cuts) for _, cuts, _ in columns], dtype=np.int64)
     n_voters = np.array([len(at_cuts) for _, _, at_cuts in columns], dtype=np.int64)
     is_level = np.array([f in categories for f, _, _ in columns], dtype=np.uint8)
@@ -50,12 +50,12 @@ def tree_values(trees: Trees, values: np.ndarray, categories: Mapping[int, Any])
         cuts, cut = [], np.zeros(len(inner), dtype=np.int64)
         is_level = asks_level[first + inner]
         for f in np.unique(feature).tolist():
-            own = np.flatnonzero(feature == f)
-            distinct = np.unique(threshold[own])
+            nodes = np.flatnonzero(feature == f)
+            distinct = np.unique(threshold[nodes])
             cuts.append(around_levels(distinct)[0] if f in categories else distinct)
-            wanted = threshold[own] - 0.5 if f in categories else threshold[own]
-            cut[own] = np.searchsorted(cuts[-1], wanted) + (f in categories)
-        reach = Reach.of(part, np.array([len(own) + 2 for own in cuts], dtype=np.int64), cut, is_level)
+            wanted = threshold[nodes] - 0.5 if f in categories else threshold[nodes]
+            cut[nodes] = np.searchsorted(cuts[-1], wanted) + (f in categories)
+        reach = Reach.of(part, np.array([len(values) + 2 for values in cuts], dtype=np.int64), cut, is_level)
         at_leaves = values[first : first + part.n_nodes][part.is_leaf]
         found.append(TreeValues(reach, bin_index(cuts), at_leaves, starts(part.n_leaves)))
         first += part.n_nodes

@@ -242,8 +242,8 @@ def sorted_rows(codes: np.ndarray, column: int, n_bins: int, n_threads: int) -> 
     m = len(codes)
     n_threads = threads.threads_for(m, n_threads)
     order, start = np.empty(m, dtype=np.int32), np.zeros(n_bins + 1, dtype=np.int64)
-    count, own = np.empty((n_threads, n_bins), dtype=np.int64), np.empty(m, dtype=codes.dtype)
-    sort_rows(codes, column, count, own, start[1:], order, n_threads)
+    count, scratch = np.empty((n_threads, n_bins), dtype=np.int64), np.empty(m, dtype=codes.dtype)
+    sort_rows(codes, column, count, scratch, start[1:], order, n_threads)
     return order, start
 
 
@@ -306,7 +306,7 @@ def _joined(terms: Sequence[tuple[int, GramSource]], dtype: np.dtype) -> list[tu
         (sign, source.clone(dtype)) for sign, source in terms if not isinstance(source, ColumnGram)
     ]
     for sign in (1, -1):
-        parts = [source for own, source in terms if own == sign and isinstance(source, ColumnGram)]
+        parts = [source for its_sign, source in terms if its_sign == sign and isinstance(source, ColumnGram)]
         if sum(part.n_rows for part in parts) >= COUNTS_LIMIT or len({part.codes.dtype for part in parts}) > 1:
             found += [(sign, part.clone(dtype)) for part in parts]
         elif parts:

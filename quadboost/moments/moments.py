@@ -118,7 +118,7 @@ class Moments:
 def _terms(gram: Gram, sign: int) -> list[tuple[int, GramSource]]:
     """The sets of rows behind a Gram matrix; a sum of sums is one sum."""
     if isinstance(gram.source, SummedGram):
-        return [(sign * own, source) for own, source in gram.source.terms]
+        return [(sign * its_sign, source) for its_sign, source in gram.source.terms]
     return [(sign, gram.source)]
 
 

@@ -147,8 +147,8 @@ class ColumnSums:
 
     def mass_of(self, column: int) -> np.ndarray:
         """Weight of the rows in each bin of a column."""
-        own = self.mass[self.voters.bin_start[column] : self.voters.bin_start[column + 1]]
-        return own * self.scales.extent.weight_unit
+        units = self.mass[self.voters.bin_start[column] : self.voters.bin_start[column + 1]]
+        return units * self.scales.extent.weight_unit
 
     def _per_voter(self, bins: np.ndarray) -> np.ndarray:
         sums = np.zeros(self.voters.n_voters, dtype=np.int64)

@@ -50,7 +50,7 @@ def agreed_schema(schemas: dict[str, Any], wanted: Sequence[str], known: Any = N
 
 
 def _agreed_type(name: str, schemas: dict[str, Any], known: Any) -> Any:
-    types = {path: own.field(name).type for path, own in schemas.items() if name in own.names}
+    types = {path: schema.field(name).type for path, schema in schemas.items() if name in schema.names}
     types = {path: type_ for path, type_ in types.items() if not pa.types.is_null(type_)}
     if not types:
         return pa.float64() if known is None or pa.types.is_null(known.field(name).type) else known.field(name).type
@@ -147,7 +147,7 @@ class Unchanged:
 
     def _look(self) -> list[tuple[Any, ...]]:
         """Size, time of the last change, and a digest of the beginning and the end of each file."""
-        return [(own.size, own.mtime_ns, self._ends(own)) for own in self._filesystem.get_file_info(self._paths)]
+        return [(file.size, file.mtime_ns, self._ends(file)) for file in self._filesystem.get_file_info(self._paths)]
 
     def _ends(self, file: Any) -> bytes:
         if not file.is_file:

@@ -36,7 +36,7 @@ class Atoms:
             return cls(np.empty(0), np.empty(0), np.empty(0, np.int64))
         first = _firsts(values, cuts)
         end = np.append(first[1:], len(values))
-        least, largest = (values[own].astype(np.float64) for own in (first, end - 1))
+        least, largest = (values[ends].astype(np.float64) for ends in (first, end - 1))
         return cls(least, largest, end - first if mass is None else np.add.reduceat(mass, first))
 
     def joined(self, other: Atoms, cuts: np.ndarray | None = None) -> Atoms:
@@ -65,9 +65,9 @@ class Atoms:
         """The mass before each atom, and in all."""
         return np.append(0, np.cumsum(self.mass))
 
-    def ranges(self, own: np.ndarray) -> Ranges:
+    def ranges(self, atoms: np.ndarray) -> Ranges:
         """Where some of the atoms lie."""
-        return self.least[own], self.largest[own]
+        return self.least[atoms], self.largest[atoms]
 
     def opened(self, is_open: np.ndarray, found: Atoms) -> Atoms:
         """With what was found in place of some."""

@@ -49,9 +49,9 @@ def rows_of(
         batches = chain.from_iterable(_batches(dataset, piece, schema, n_rows) for piece in pieces)
         for table in joined(batches, schema, n_rows):
             y = [to_numpy(table.column(name)) for name in targets]
-            own = [] if weight is None else [to_numpy(table.column(weight))]
-            yield table.select(features), y[0] if isinstance(target, str) else np.column_stack(y), *own
-            del table, y, own
+            weights = [] if weight is None else [to_numpy(table.column(weight))]
+            yield table.select(features), y[0] if isinstance(target, str) else np.column_stack(y), *weights
+            del table, y, weights
         unchanged.check()
 
     n_all = dataset.count_rows() if all(isinstance(piece, ds.ParquetFileFragment) for piece in pieces) else None

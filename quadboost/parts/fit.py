@@ -123,8 +123,8 @@ def extent_of(facts: Facts, part: Part) -> Extent:
 def matrix_of(facts: Facts, part: Part) -> Matrix:
     if n_rows_of(part) == 0:
         return Matrix(np.empty((0, facts.schema.n_features)))
-    own, _, weight = facts.rows(part)
-    return Matrix(facts.matrix(part, own), weight)
+    counted, _, weight = facts.rows(part)
+    return Matrix(facts.matrix(part, counted), weight)
 
 
 def code_part(facts: Facts, voters: Voters, n_threads: int, part: Part) -> Coded:
@@ -133,9 +133,9 @@ def code_part(facts: Facts, voters: Voters, n_threads: int, part: Part) -> Coded
         codes = voters.code(np.empty((0, facts.schema.n_features)))
         labels = np.empty(0, np.uint8) if n_classes else np.empty((0, facts.n_outputs))
         return Coded(codes, labels, None, None, n_classes)
-    own, labels, weight = facts.rows(part)
-    codes = voters.code(facts.matrix(part, own), n_threads)
-    return Coded(codes, labels, weight, own.weight if facts.is_weighted else None, n_classes)
+    counted, labels, weight = facts.rows(part)
+    codes = voters.code(facts.matrix(part, counted), n_threads)
+    return Coded(codes, labels, weight, counted.weight if facts.is_weighted else None, n_classes)
 
 
 def _n_bytes(facts: Facts, voters: Voters) -> int:

@@ -99,8 +99,8 @@ class KeptSums:
             voters = like.sums.voters
         coded = rows.map(partial(code_part, facts, voters, n_threads))
         try:
-            own = Scales.agreed(lambda question, add: coded.reduce(partial(target_question, question), add))
-            scales = _scales_for(own, facts, like)
+            agreed = Scales.agreed(lambda question, add: coded.reduce(partial(target_question, question), add))
+            scales = _scales_for(agreed, facts, like)
             sums = coded.reduce(partial(sums_of, voters, scales, n_threads), lambda one, other: one.combined(other, 1))
             weights = Extent.of(facts.n_rows, None) if not facts.is_weighted else scales.extent
             asked = tuple(range(voters.n_columns))
@@ -134,14 +134,14 @@ class KeptSums:
         return self._combined(other, -1)
 
     def _combined(self, other: KeptSums, sign: int) -> KeptSums:
-        labels = [None if own.classes is None else own.classes.tolist() for own in (self, other)]
+        labels = [None if sums.classes is None else sums.classes.tolist() for sums in (self, other)]
         if self.schema != other.schema or labels[0] != labels[1]:
             raise ValueError("these are sums of other columns or labels; make both with the same voters")
         sums = self.sums.combined(other.sums, sign)
-        counts = all(own.joint[0].dtype == COUNTS for own in (self, other))
+        counts = all(sums.joint[0].dtype == COUNTS for sums in (self, other))
         dtype: Any = COUNTS if counts and sums.n_rows < np.iinfo(np.int32).max // 4 else SUMS
         joint = [a.astype(dtype) + sign * b.astype(dtype) for a, b in zip(self.joint, other.joint, strict=True)]
-        if sign < 0 and (sums.n_rows < 0 or sums.mass.min() < 0 or any(own.min() < 0 for own in joint)):
+        if sign < 0 and (sums.n_rows < 0 or sums.mass.min() < 0 or any(table.min() < 0 for table in joint)):
             raise ValueError(
                 "what is subtracted is not a part of the rows; subtract only sums of rows that were added before"
             )
@@ -156,7 +156,7 @@ class KeptSums:
         if self.joint[0].dtype == COUNTS or (extent.is_whole and sums.total_weight == sums.n_rows):
             extent = Extent.of(sums.n_rows, None)
         examples = extent.total if extent.is_whole else worth_of(extent, self.squares)
-        joint = [own.astype(joint_dtype(extent), copy=False) for own in self.joint]
+        joint = [table.astype(joint_dtype(extent), copy=False) for table in self.joint]
         gram = TableGram(
             voters, _Joint(voters, joint), sums.voter_sum, extent, options.cache_bytes // SHARE_FOR_SORTING,
             options.n_threads, likely(sums),
@@ -211,20 +211,20 @@ def model_voters(model: Ensemble) -> Voters:
     return voters_of(chosen, {f: len(levels) for f, levels in model.categories.items()})
 
 
-def _scales_for(own: Scales, facts: Facts, like: KeptSums | None) -> Scales:
+def _scales_for(agreed: Scales, facts: Facts, like: KeptSums | None) -> Scales:
     """Scales that later rows can have too: those of the others, or some with room for more."""
-    is_whole = own.extent.is_whole and (facts.classes is not None)
+    is_whole = agreed.extent.is_whole and (facts.classes is not None)
     if like is None:
         if is_whole:
-            return own  # whole numbers are exact at any scale
-        extent = own.extent
+            return agreed  # whole numbers are exact at any scale
+        extent = agreed.extent
         extent = Extent(extent.n_rows, ROOM * extent.total, ROOM_FOR_VALUES * extent.largest, extent.is_whole)
-        return Scales(extent, own.origin, tuple(ROOM_FOR_VALUES * top for top in own.largest))
+        return Scales(extent, agreed.origin, tuple(ROOM_FOR_VALUES * top for top in agreed.largest))
     known = like.sums.scales
-    if known.extent.is_whole != own.extent.is_whole:
+    if known.extent.is_whole != agreed.extent.is_whole:
         raise ValueError("only some of these rows have weights that are whole numbers; give all such weights, or none")
     if is_whole:
-        return own
+        return agreed
     return known
 
 

@@ -72,7 +72,7 @@ def load_sums(path: str | os.PathLike[str]) -> KeptSums:
 
 def _pack(kept: KeptSums) -> tuple[bytes, dict[str, np.ndarray]]:
     sums, voters = kept.sums, kept.sums.voters
-    joint = np.concatenate([own.ravel() for own in kept.joint])
+    joint = np.concatenate([table.ravel() for table in kept.joint])
     has_counts = joint.dtype == COUNTS
     extent = sums.scales.extent
     arrays = {
@@ -148,12 +148,12 @@ def _voters(arrays: dict[str, np.ndarray], schema: FrameSchema) -> Voters:
     if (arrays["is_level"] > 1).any() or (arrays["has_missing"] > 1).any() or not np.isfinite(cuts).all():
         raise SumsFileError("the voters are not ones that quadboost makes")
     each = np.split(cuts, np.cumsum(n_cuts)[:-1])
-    for f, own in enumerate(each):
+    for f, ascending in enumerate(each):
         levels = schema.categories.get(f)
-        expected = own if levels is None else cuts_of_levels(len(levels))
-        if (levels is not None) != bool(arrays["is_level"][f]) or not np.array_equal(own, expected):
+        expected = ascending if levels is None else cuts_of_levels(len(levels))
+        if (levels is not None) != bool(arrays["is_level"][f]) or not np.array_equal(ascending, expected):
             raise SumsFileError(f"the levels of feature {f} are not those of its voters")
-        if (own[1:] <= own[:-1]).any():
+        if (ascending[1:] <= ascending[:-1]).any():
             raise SumsFileError(f"the thresholds of feature {f} do not ascend")
     return Voters(each, arrays["is_level"], arrays["has_missing"])
 
@@ -178,12 +178,12 @@ def _check(sums: ColumnSums, joint: list[np.ndarray]) -> None:
     start, unit = sums.voters.bin_start, sums.scales.extent.weight_unit
     if (sums.mass < 0).any():
         raise SumsFileError("a bin has a weight below zero")
-    for f, own in enumerate(joint):
+    for f, table in enumerate(joint):
         mass = sums.mass[start[f] : start[f + 1]]
         if mass.sum() * unit != sums.total_weight:
             raise SumsFileError(f"the bins of feature {f} do not have the weight of all rows")
         for g in range(f, sums.voters.n_columns):
-            pair = own[:, start[g] - start[f] : start[g + 1] - start[f]]
+            pair = table[:, start[g] - start[f] : start[g + 1] - start[f]]
             is_right = np.array_equal(pair, np.diag(mass * unit)) if f == g else (pair >= 0).all()
             is_right &= np.array_equal(pair.sum(axis=1), mass * unit)
             if not is_right or not np.array_equal(pair.sum(axis=0), sums.mass[start[g] : start[g + 1]] * unit):

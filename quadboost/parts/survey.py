@@ -93,7 +93,7 @@ class Survey:
                 f"{self.part} has {self.n_outputs or 1} targets, and {other.part} {other.n_outputs or 1}; "
                 "give all as many"
             )
-        labels = [own.classes for own in (self, other) if own.classes is not None]
+        labels = [some.classes for some in (self, other) if some.classes is not None]
         if len(labels) == 2 and (labels[0].dtype.kind in "OUST") != (labels[1].dtype.kind in "OUST"):
             raise ValueError(f"the labels of one of {self.part} and {other.part} are text, and not of the other")
         label = [f"Column {name!r}" for name in self.names or range(len(self.columns))]
@@ -104,7 +104,7 @@ class Survey:
             self.extent + other.extent,
             self.are_ones and other.are_ones,
             self.names,
-            tuple(one.joined(two, own) for one, two, own in each),
+            tuple(one.joined(two, name) for one, two, name in each),
             self.n_outputs,
             np.unique(np.concatenate(labels)) if labels else None,
             np.minimum(self.low, other.low),
@@ -158,35 +158,35 @@ class Ask:
             raise ValueError(f"{part.name} has no targets; give them for every part")
         if len(part.y) != n_rows:
             raise ValueError(f"{part.name} has {n_rows} rows and {len(part.y)} targets; give one target for every row")
-        own = chosen(part, n_rows, self.extent)
+        counted = chosen(part, n_rows, self.extent)
         survey = Survey(
             n_rows,
-            n_rows if own.kept is None else int(own.kept.sum()),
-            Extent.of(n_rows, own.weight if self.extent is None else checked_weights(part.weight, n_rows)),
-            own.weight is None or bool((own.weight == 1.0).all()),
+            n_rows if counted.kept is None else int(counted.kept.sum()),
+            Extent.of(n_rows, counted.weight if self.extent is None else checked_weights(part.weight, n_rows)),
+            counted.weight is None or bool((counted.weight == 1.0).all()),
             is_weighted=part.weight is not None,
             part=part.name,
         )
-        return self._columns(part, own, self._targets(part, own, survey))
+        return self._columns(part, counted, self._targets(part, counted, survey))
 
-    def _targets(self, part: Part, own: Chosen, survey: Survey) -> Survey:
+    def _targets(self, part: Part, counted: Chosen, survey: Survey) -> Survey:
         if self.is_classifier:
-            return replace(survey, classes=np.unique(own.of(labels_of(part.y))))
-        y = own.of(finite_targets(part.y))
+            return replace(survey, classes=np.unique(counted.of(labels_of(part.y))))
+        y = counted.of(finite_targets(part.y))
         n_outputs = 0 if y.ndim == 1 else y.shape[1]
         y = y.reshape(len(y), -1)
         low, high = y.min(axis=0, initial=np.inf), y.max(axis=0, initial=-np.inf)
         return replace(survey, n_outputs=n_outputs, low=low, high=high)
 
-    def _columns(self, part: Part, own: Chosen, survey: Survey) -> Survey:
+    def _columns(self, part: Part, counted: Chosen, survey: Survey) -> Survey:
         check_numbers(part.X, monotonic_cst=self.monotonic_cst, interaction_cst=None)
         table = open_table(part.X)
         auto = isinstance(self.categorical_features, str) and self.categorical_features == "auto"
         declared = set() if auto else declared_categories(self.categorical_features, table)
         weight = None
-        if own.weight is not None:
+        if counted.weight is not None:
             weight = np.zeros(survey.n_rows)
-            weight[slice(None) if own.kept is None else own.kept] = own.weight
+            weight[slice(None) if counted.kept is None else counted.kept] = counted.weight
         columns = []
         to_be_numbers = columns_to_be_numbers(constrained_columns(self.monotonic_cst), table)
         for j in range(table.shape[1]):
@@ -244,17 +244,17 @@ class Facts:
 
     def rows(self, part: Part) -> tuple[Chosen, np.ndarray, np.ndarray | None]:
         """The rows of a part that count, their labels' numbers or targets, and their weights."""
-        own = chosen(part, n_rows_of(part), self.extent)
+        counted = chosen(part, n_rows_of(part), self.extent)
         if self.classes is None:
-            y = own.of(finite_targets(part.y))
-            return own, y.reshape(len(y), -1) / self.target_scale, own.weight if self.is_weighted else None
-        position = positions_of(own.of(labels_of(part.y)), self.classes, "y")
-        weight = times(own.weight if self.is_weighted else None, self.class_weight, position)
+            y = counted.of(finite_targets(part.y))
+            return counted, y.reshape(len(y), -1) / self.target_scale, counted.weight if self.is_weighted else None
+        position = positions_of(counted.of(labels_of(part.y)), self.classes, "y")
+        weight = times(counted.weight if self.is_weighted else None, self.class_weight, position)
         small = next(t for t in (np.uint8, np.uint16, np.uint32) if len(self.classes) <= np.iinfo(t).max)
-        return own, position.astype(small), weight
+        return counted, position.astype(small), weight
 
-    def matrix(self, part: Part, own: Chosen) -> np.ndarray:
-        return own.of(to_matrix(part.X, self.schema, owner=self.owner))
+    def matrix(self, part: Part, counted: Chosen) -> np.ndarray:
+        return counted.of(to_matrix(part.X, self.schema, owner=self.owner))
 
 
 def survey(
@@ -323,8 +323,8 @@ class _ClassMass:
         assert self.facts.classes is not None
         found = np.zeros(len(self.facts.classes), dtype=np.int64)
         if n_rows_of(part):
-            own, position, _ = self.facts.rows(part)
-            np.add.at(found, position, self.facts.extent.whole_weights(own.weight, len(position)))
+            counted, position, _ = self.facts.rows(part)
+            np.add.at(found, position, self.facts.extent.whole_weights(counted.weight, len(position)))
         return found
 
 

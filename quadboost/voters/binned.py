@@ -48,7 +48,7 @@ class Binned:
     def values(self) -> np.ndarray:
         """A value of each row's bin: scores of models with these voters are those of the rows themselves."""
         table, start = self._values
-        return np.column_stack([table[start[f] + own] for f, own in enumerate(self.codes.T)])
+        return np.column_stack([table[start[f] + codes] for f, codes in enumerate(self.codes.T)])
 
     @cached_property
     def _values(self) -> tuple[np.ndarray, np.ndarray]:
@@ -56,8 +56,8 @@ class Binned:
         each = []
         for cuts, is_level in zip(self.voters.cuts, self.voters.is_level, strict=True):
             if is_level:
-                own = np.arange(-1.0, len(cuts))
+                values = np.arange(-1.0, len(cuts))
             else:
-                own = np.append(cuts, np.nextafter(cuts[-1], np.inf) if len(cuts) else 0.0)
-            each.append(np.append(own, np.nan))
-        return np.concatenate(each), starts([len(own) for own in each])
+                values = np.append(cuts, np.nextafter(cuts[-1], np.inf) if len(cuts) else 0.0)
+            each.append(np.append(values, np.nan))
+        return np.concatenate(each), starts([len(values) for values in each])

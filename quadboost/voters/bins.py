@@ -39,13 +39,13 @@ def bin_index(cuts: Sequence[np.ndarray]) -> BinIndex:
     """Index the cuts of every feature."""
     padded, places, rules = [np.empty(0)], [np.empty(0, np.int32)], []
     first_cut = first_place = 0
-    for own in cuts:
-        own = own + 0.0  # minus zero is zero, in keys too
-        division = _divide(own)
-        low = own[0] if len(own) else 0.0
+    for ascending in cuts:
+        ascending = ascending + 0.0  # minus zero is zero, in keys too
+        division = _divide(ascending)
+        low = ascending[0] if len(ascending) else 0.0
         last = division.n_buckets - 1
         rules.append((first_cut, first_place, low, division.scale, last, division.shift, division.n_steps))
-        padded.append(np.append(own, np.full(1 << division.n_steps, np.inf)))
+        padded.append(np.append(ascending, np.full(1 << division.n_steps, np.inf)))
         places.append(division.places())
         first_cut += len(padded[-1])
         first_place += len(places[-1])

@@ -90,7 +90,7 @@ def check_patterns(node: np.ndarray, pattern: np.ndarray, mass: np.ndarray, n_no
 
 def _check_nodes(trees: Trees, weight: np.ndarray, mass: np.ndarray) -> None:
     """Refuse arrays of different lengths, and numbers that are not finite."""
-    if any(own.ndim != 1 for own in trees.arrays().values()) or not len(trees.start):
+    if any(values.ndim != 1 for values in trees.arrays().values()) or not len(trees.start):
         raise ValueError("the arrays of trees have one dimension each, and start has at least the end of the last tree")
     n_nodes = trees.n_nodes
     if not n_nodes == len(trees.threshold) == len(trees.missing_right) == len(weight):

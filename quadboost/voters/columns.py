@@ -70,10 +70,10 @@ class Intervals(NamedTuple):
     def of_trees(cls, trees: Trees, first_bin: int) -> Intervals:
         """The nodes of trees, whose columns follow one another from a bin on."""
         is_voter, start = ~trees.is_root, starts(trees.n_leaves + 2)[:-1] + first_bin
-        own = start[trees.tree][is_voter] if trees else start
+        first_bins = start[trees.tree][is_voter] if trees else start
         first, last = (bound[is_voter] for bound in trees.leaf_range)
-        whole = own + trees.n_leaves[trees.tree][is_voter] if trees else own
-        return cls(*(bins.astype(np.int32) for bins in (own + first, own + last, whole)))
+        whole = first_bins + trees.n_leaves[trees.tree][is_voter] if trees else first_bins
+        return cls(*(bins.astype(np.int32) for bins in (first_bins + first, first_bins + last, whole)))
 
     def joined(self, other: Intervals) -> Intervals:
         return Intervals(*map(np.concatenate, zip(self, other, strict=True)))
@@ -166,8 +166,8 @@ class Voters:
 
     @cached_property
     def voter_start(self) -> np.ndarray:
-        own = self.n_cuts[: self.n_features] + self.has_missing
-        return starts(np.concatenate([own, np.diff(self.trees.start) - 1]))
+        n_voters = self.n_cuts[: self.n_features] + self.has_missing
+        return starts(np.concatenate([n_voters, np.diff(self.trees.start) - 1]))
 
     @cached_property
     def intervals(self) -> Intervals:
@@ -201,10 +201,10 @@ class Voters:
         """
         feature, position = self.locate(voter)
         is_rule = feature >= self.n_features
-        own = np.where(is_rule, 0, feature)
-        kind = np.where(np.append(self.is_level, 0)[own], LEVEL, THRESHOLD)
-        kind[position == self.n_cuts[own]] = MISSING
-        cut = np.concatenate([*self.cuts, np.zeros(1)])[np.where(is_rule, 0, starts(self.n_cuts)[own] + position)]
+        known = np.where(is_rule, 0, feature)
+        kind = np.where(np.append(self.is_level, 0)[known], LEVEL, THRESHOLD)
+        kind[position == self.n_cuts[known]] = MISSING
+        cut = np.concatenate([*self.cuts, np.zeros(1)])[np.where(is_rule, 0, starts(self.n_cuts)[known] + position)]
         threshold = np.select([kind == THRESHOLD, kind == LEVEL], [cut, position.astype(float)], 0.0)
         if is_rule.any():
             node = np.flatnonzero(~self.trees.is_root)[voter[is_rule] - self.first_rule]
@@ -218,15 +218,15 @@ class Voters:
 
     def step_values(self, column: int, weight: np.ndarray) -> np.ndarray:
         """What the voters of a column add up to in each of its bins, given the weights (K, n_outputs) of all voters."""
-        own = weight[self.voter_start[column] : self.voter_start[column + 1]]
-        return self._own(column).step_values(own, int(self.n_cuts[column]) + 2)
+        weights = weight[self.voter_start[column] : self.voter_start[column + 1]]
+        return self._own(column).step_values(weights, int(self.n_cuts[column]) + 2)
 
     def scores(self, codes: np.ndarray, weight: np.ndarray, intercept: np.ndarray, n_threads: int = 1) -> np.ndarray:
         """Scores of coded rows, shape (m, n_outputs), given the weights (K, n_outputs) of all voters."""
         columns, values = self.values(weight)
         scores = np.tile(intercept, (len(codes), 1))
         table = np.vstack([*values, np.zeros((1, weight.shape[1]))])  # never empty, for the kernel
-        score_codes(codes, columns, starts([len(own) for own in values])[:-1], table, scores, n_threads)
+        score_codes(codes, columns, starts([len(table) for table in values])[:-1], table, scores, n_threads)
         return scores
 
     def values(self, weight: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
@@ -254,9 +254,9 @@ class Voters:
         As `values`, but for rounding, and quicker: the steps of all columns are one running sum. `weight` is of shape
         (n_outputs, K), or has the weights of some voters only.
         """
-        own = slice(None) if voter is None else voter
-        low, high, whole = (bins[own] + 1 for bins in self.intervals)
-        first, n_bins = self._first_bin[own], int(self.bin_start[-1]) + 1
+        some = slice(None) if voter is None else voter
+        low, high, whole = (bins[some] + 1 for bins in self.intervals)
+        first, n_bins = self._first_bin[some], int(self.bin_start[-1]) + 1
         values = np.empty((n_bins, len(weight)))
         for output, each in enumerate(weight):
             inside = np.bincount(low, each, n_bins) - np.bincount(high, each, n_bins)

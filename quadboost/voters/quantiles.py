@@ -24,8 +24,8 @@ def borders_met(before: np.ndarray, is_dense: np.ndarray, n_bins: int) -> np.nda
     ends, latest, most = _divided(before, is_dense, alone, n_bins)
     met = [ends, latest]
     for mass in (most, most - 1):  # that one fits, and the other does not, decides what fits at least
-        own = np.empty(n_bins + 1, np.int64)
-        met.append(own[: furthest_ends(before, is_dense, alone, mass, own)])
+        ends_met = np.empty(n_bins + 1, np.int64)
+        met.append(ends_met[: furthest_ends(before, is_dense, alone, mass, ends_met)])
     return np.unique(np.concatenate(met))
 
 

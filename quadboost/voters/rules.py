@@ -15,9 +15,9 @@ def sides(trees: Trees, features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     below, above = np.zeros((2, trees.n_nodes, len(features)), dtype=bool)
     for node in np.flatnonzero(~trees.is_leaf).tolist():
         left, right = node + 1, int(trees.right[node])
-        own = features == trees.feature[node]
-        below[left], above[left] = below[node] | own, above[node]
-        below[right], above[right] = below[node], above[node] | own
+        is_asked = features == trees.feature[node]
+        below[left], above[left] = below[node] | is_asked, above[node]
+        below[right], above[right] = below[node], above[node] | is_asked
     return below, above
 
 

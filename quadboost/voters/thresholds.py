@@ -62,11 +62,11 @@ def candidate_voters(
     scratch = deque(_Scratch.make(X) for _ in range(n_threads))
 
     def cuts_of_group(first: int) -> list[tuple[np.ndarray, bool]]:
-        own = scratch.pop()
+        room = scratch.pop()
         try:
-            return _cuts_of_group(X, first, mass, thresholds, spacing, n_levels, own)
+            return _cuts_of_group(X, first, mass, thresholds, spacing, n_levels, room)
         finally:
-            scratch.append(own)
+            scratch.append(room)
 
     by_group = in_threads(cuts_of_group, groups, n_threads)
     return voters_of([cuts for group in by_group for cuts in group], n_levels)

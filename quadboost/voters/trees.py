@@ -51,9 +51,9 @@ class Trees:
         """All trees of several."""
         if not several:
             return cls.none()
-        shift = starts([own.n_nodes for own in several])
-        start = [own.start[:-1] + first for own, first in zip(several, shift, strict=False)]
-        rest = (np.concatenate([getattr(own, name) for own in several]) for name in list(several[0].arrays())[1:])
+        shift = starts([trees.n_nodes for trees in several])
+        start = [trees.start[:-1] + first for trees, first in zip(several, shift, strict=False)]
+        rest = (np.concatenate([getattr(trees, name) for trees in several]) for name in list(several[0].arrays())[1:])
         return cls(np.concatenate([*start, shift[-1:]]), *rest)
 
     def __bool__(self) -> bool:
@@ -62,11 +62,11 @@ class Trees:
     def copy(self) -> Trees:
         types = (np.int64, np.int32, np.float64, np.uint8)
         return Trees(
-            *(np.array(own, dtype, order="C") for own, dtype in zip(self.arrays().values(), types, strict=True))
+            *(np.array(values, dtype, order="C") for values, dtype in zip(self.arrays().values(), types, strict=True))
         )
 
     def arrays(self) -> dict[str, np.ndarray]:
-        return {own.name: getattr(self, own.name) for own in fields(self)}
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @property
     def n_trees(self) -> int:
@@ -178,7 +178,7 @@ class Trees:
         """The trees first..last - 1."""
         nodes = slice(self.start[first], self.start[last])
         return Trees(
-            self.start[first : last + 1] - nodes.start, *(own[nodes] for own in list(self.arrays().values())[1:])
+            self.start[first : last + 1] - nodes.start, *(values[nodes] for values in list(self.arrays().values())[1:])
         )
 
     def parts(self) -> list[Trees]:
@@ -228,7 +228,7 @@ def leaf_codes(
     trees: Trees, codes: np.ndarray, cuts: Sequence[np.ndarray], is_level: np.ndarray, n_threads: int
 ) -> np.ndarray:
     """The leaf of every coded row in every tree, from 1 on; `cuts` and `is_level` are those of the columns of codes."""
-    n_bins = np.array([len(own) + 2 for own in cuts], dtype=np.int64)
+    n_bins = np.array([len(values) + 2 for values in cuts], dtype=np.int64)
     found = [np.empty((len(codes), 0), dtype=np.uint8)]
     for part in trees.parts():
         out = np.ones((len(codes), part.n_trees), dtype=np.uint8)
@@ -236,8 +236,8 @@ def leaf_codes(
         feature, threshold = part.feature[inner], part.threshold[inner]
         cut = np.array(
             [
-                own + 1 if is_level[f] else np.searchsorted(cuts[f], own)
-                for f, own in zip(feature.tolist(), threshold.tolist(), strict=True)
+                asked + 1 if is_level[f] else np.searchsorted(cuts[f], asked)
+                for f, asked in zip(feature.tolist(), threshold.tolist(), strict=True)
             ],
             dtype=np.int64,
         )
