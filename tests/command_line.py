@@ -27,7 +27,7 @@ class Done:
     def ok(self):
         """What was printed; tests often give too few rounds, and a warning of that is no matter."""
         others = [line for line in self.err.splitlines() if ": warning: --max-rounds" not in line]
-        assert (self.status, others) == (0, [])
+        assert (self.status, others) == (0, []), self.err
         return self.out
 
     def warned(self):
@@ -62,7 +62,7 @@ def start(name, *arguments, cwd, **more):
     return subprocess.Popen(command(name, *arguments), cwd=cwd, env=environment(), text=True, **pipes)
 
 
-def finish(process, timeout=60):
+def finish(process, timeout=600):
     out, err = process.communicate(timeout=timeout)
     return Done(process.returncode, out, err)
 

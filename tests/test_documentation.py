@@ -151,9 +151,11 @@ def run_js(code: str) -> None:
 @pytest.mark.parametrize("page", [pytest.param(p, marks=() if p in QUICK else pytest.mark.slow) for p in PAGES])
 @pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")  # of what shap imports
 def test_every_code_block_runs(page, tmp_path, monkeypatch):
-    found = blocks(PAGES[page])
+    found, text = blocks(PAGES[page]), PAGES[page].read_text()
+    assert len(re.findall(r"^ *```", text, re.MULTILINE)) == 2 * len(FENCE.findall(text)), (
+        "a block is written otherwise"
+    )
     if not found:
-        assert not re.search(r"^ *```", PAGES[page].read_text(), re.MULTILINE)
         return
     for package in NEEDED.get(page, ()):
         pytest.importorskip(package)

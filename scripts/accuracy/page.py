@@ -26,7 +26,7 @@ voters and rules, leaves, bins or coefficients."""
 WHY = """\
 Why: a sum of stumps has no interactions, and where it alone is behind, the table has some: `n_trees=100` is the
 remedy. Where rules are behind too, what helps is more or larger trees (rules are chosen from 100 trees of at most 31
-leaves, grown on at most 40,000 rows), or tuning: the strength is chosen once, by a formula or by generalised cross-
+leaves, grown on at most 200,000 rows), or tuning: the strength is chosen once, by a formula or by generalised cross-
 validation, and small tables leave such a choice much to chance. The CV estimators take more time for it."""
 
 

@@ -71,7 +71,7 @@ def test_a_bar_is_drawn_on_a_terminal_only(tmp_path):
         pass
     finally:
         os.close(ours)
-    out, _ = train.communicate(timeout=60)
+    out, _ = train.communicate(timeout=600)
     assert train.returncode == 0
     assert b"round" in drawn
     assert b"risk=" in drawn
@@ -111,7 +111,7 @@ def test_without_pyarrow_the_remedy_is_named(model, tmp_path):
 
     def run(name, *arguments):
         line = [sys.executable, "-c", code.format(name), *arguments]
-        done = subprocess.run(line, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=60)
+        done = subprocess.run(line, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=600)
         return Done(done.returncode, done.stdout, done.stderr)
 
     remedy = "tables need pyarrow, which is not installed; pip install 'quadboost[tables]'"

@@ -12,7 +12,7 @@ def in_shell(line, name, *arguments, cwd):
     """Run a command by a line of shell, where it is "$@"."""
     return subprocess.run(
         ["bash", "-c", f"set -o pipefail; {line}", "bash", *command(name, *arguments)],
-        cwd=cwd, env=environment(), capture_output=True, text=True, timeout=60,
+        cwd=cwd, env=environment(), capture_output=True, text=True, timeout=600,
     )  # fmt: skip
 
 

@@ -44,7 +44,7 @@ def test_a_disk_that_is_full_leaves_the_old_model(tmp_path):
 def test_a_standard_output_that_is_full(model, tmp_path):
     with open("/dev/full", "w") as full:
         predict = start("predict", "model.h5", "people.csv", cwd=tmp_path, stdout=full)
-        _, err = predict.communicate(timeout=60)
+        _, err = predict.communicate(timeout=600)
     assert (predict.returncode, err) == (2, "quadboost-predict: standard output: No space left on device\n")
 
 
@@ -52,7 +52,7 @@ def test_a_standard_output_that_is_full(model, tmp_path):
 def test_a_standard_output_that_is_closed(tmp_path):
     done = subprocess.run(
         ["sh", "-c", '"$@" >&-', "sh", *command("train", "--example", "iris", "-o", "m.h5", "--cv", 0)],
-        cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=60,
+        cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=600,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     assert (tmp_path / "m.h5").exists()
@@ -64,7 +64,7 @@ def test_a_reader_that_has_had_enough_is_no_error(long_table, tmp_path):
         assert predict.stdout.readline() == "prediction\n"
         predict.stdout.close()
         assert predict.stderr.read() == ""
-        assert predict.wait(timeout=60) == 0
+        assert predict.wait(timeout=600) == 0
 
 
 @pytest.mark.slow

@@ -150,7 +150,7 @@ try:
 except OSError as error:
     print(error.strerror)
 """
-    out, errors = start_python(path.parent, code, path).communicate(timeout=60)
+    out, errors = start_python(path.parent, code, path).communicate(timeout=600)
     assert out.strip() == os.strerror(errno.EFBIG), errors
     assert bits(read_model(path)) == bits(large(1.0))
     assert os.listdir(path.parent) == [path.name]

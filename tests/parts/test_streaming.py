@@ -126,7 +126,7 @@ def test_an_interrupt_leaves_nothing_behind(seconds, tmp_path):
         assert process.poll() is None
     time.sleep(seconds)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=600)
     assert process.returncode == 130
     assert err.endswith(b"interrupted\n")
     assert os.listdir(tmp_path / "tmp") == []
