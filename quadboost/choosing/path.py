@@ -215,5 +215,5 @@ def _problem(X: Any, y: Any, sample_weight: Any, reading: Reading) -> Problem:
         return problem
     problem = Problem.of_targets(X, y, sample_weight, reading)
     if not problem.one_output:
-        raise ValueError(f"y has shape {problem.given.y.shape}; a path is for one target")
+        raise ValueError(f"y has shape {problem.examples.y.shape}; a path is for one target")
     return problem

@@ -46,9 +46,9 @@ def _with_client(local: type[QuadBoost]) -> Any:
     client = inspect.Parameter("client", inspect.Parameter.KEYWORD_ONLY, default=None)
 
     def __init__(self: Any, *arguments: Any, client: Any = None, **parameters: Any) -> None:
-        given = plain.bind(self, *arguments, **parameters)
-        given.apply_defaults()
-        self._set_parameters(given.arguments | {"client": client})
+        bound = plain.bind(self, *arguments, **parameters)
+        bound.apply_defaults()
+        self._set_parameters(bound.arguments | {"client": client})
 
     __init__.__signature__ = plain.replace(parameters=[*plain.parameters.values(), client])  # type: ignore[attr-defined]
     return __init__

@@ -143,13 +143,13 @@ def columns_to_be_numbers(ordered: Iterable[Any], table: Table) -> set[Any]:
 
 def _places(column: Coded, order: Sequence[str], label: str) -> np.ndarray:
     """The place of each row's value in an order, NaN where it is missing."""
-    place: dict[Value, int] = {level: i for i, level in enumerate(order)}
+    position: dict[Value, int] = {level: i for i, level in enumerate(order)}
     for value in column.values:
-        if value not in place:
+        if value not in position:
             raise ValueError(f"{label} holds {value!r:.60}, which has no place in the order {listed(order)}")
     if column.order and list(column.order) != list(order):
         raise ValueError(f"{label} has the order {listed(column.order)}, but in training it was {listed(order)}")
-    return decode([place[value] for value in column.values], column.codes)
+    return decode([position[value] for value in column.values], column.codes)
 
 
 def to_matrix(X: Any, schema: FrameSchema, *, allow_extra: bool = False, owner: str = "this model") -> np.ndarray:

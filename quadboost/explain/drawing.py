@@ -28,11 +28,11 @@ class Scale(NamedTuple):
                 return np.log10(x)
             return np.arcsinh(x / self.width) if self.name == "asinh" else np.asarray(x) * 1.0
 
-    def value(self, place: np.ndarray) -> np.ndarray:
+    def value(self, x: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore"):
             if self.name == "log":
-                return 10.0**place
-            return np.sinh(place) * self.width if self.name == "asinh" else np.asarray(place) * 1.0
+                return 10.0**x
+            return np.sinh(x) * self.width if self.name == "asinh" else np.asarray(x) * 1.0
 
 
 def scale_of(cuts: np.ndarray) -> Scale:

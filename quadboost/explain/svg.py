@@ -56,9 +56,9 @@ class Frame(NamedTuple):
         for value in ticks(*self.x_range, self.x_scale, n_x):
             at, label = float(self.x(value)), short_number(value)
             half = LETTER * len(label) / 2  # kept within the picture, whatever the axis
-            place = min(max(at, self.left - 20 + half), self.right + 6 - half)
+            middle = min(max(at, self.left - 20 + half), self.right + 6 - half)
             parts.append(line(at, self.bottom, at, self.bottom + 3, "axis"))
-            parts.append(text(place, self.bottom + 14, label, "mid"))
+            parts.append(text(middle, self.bottom + 14, label, "mid"))
         for value in ticks(*self.y_range, LINEAR, n_y):
             at = float(self.y(value))
             parts.append(line(self.left, at, self.right, at, "grid"))
