@@ -1,7 +1,7 @@
 """Every code block of README.md and docs/ runs: each page is one session, in a folder of its own.
 
-A page may use the names and files that `world` prepares, which it says in words; others it must make itself. The two
-set-up lines of README.md are run by .ci/run.
+A page may use the names and files that `world` prepares; others it must make itself. Not run here are the two set-up
+lines of README.md, which .ci/run runs, and indented blocks: outputs, synopses of commands, and commands that measure.
 """
 
 from __future__ import annotations

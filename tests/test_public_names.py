@@ -92,6 +92,33 @@ def test_the_reference_page_has_every_public_name():
     assert names <= words, names - words
 
 
+def described(thing: Any) -> list[list[str]]:
+    """The arguments in the docstring, those that are described together in one list."""
+    section = re.search(r"^Parameters\n-+\n(.*?)(?:\n\n\w+\n--|\Z)", inspect.getdoc(thing) or "", re.M | re.S)
+    lines = re.findall(r"^[\w*].*", section[1], re.M) if section else []
+    return [[name.strip(" *") for name in line.split(" : ")[0].split(",")] for line in lines]
+
+
+def things() -> list[Any]:
+    """Functions, classes and methods."""
+    found = [getattr(module, name) for module in map(import_module, MODULES) for name in module.__all__]
+    kinds = [thing for thing in found if inspect.isclass(thing)]
+    names = [(kind, name) for kind in kinds for name in members(kind) if not name.startswith("_")]
+    return [*filter(callable, found), *filter(inspect.isroutine, (getattr(kind, name, None) for kind, name in names))]
+
+
+def test_docstrings_describe_the_arguments_that_there_are():
+    for thing in things():
+        own = [name for group in described(thing) for name in group]
+        if not own:
+            continue
+        taken = {name: each.default for name, each in inspect.signature(thing).parameters.items() if name != "self"}
+        assert set(own) <= set(taken), thing
+        assert set(own) == set(taken) or re.search(r"are\s+those\s+of", inspect.getdoc(thing)), thing
+        for group in described(thing):  # the page shows one default for all of them
+            assert len({repr(taken[name]) for name in group}) == 1, (thing, group)
+
+
 def test_what_breaks_code_is_found():
     assert changes(["X", "y=", "*n="], ["X", "y=", "z=", "*n=", "*more="]) == ""
     assert "gone" in changes(["X", "*n="], ["X"])

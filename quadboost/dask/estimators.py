@@ -30,14 +30,13 @@ DOC = """`{0}` for Dask DataFrames and Arrays.
 
     A fit is the same, to the last bit, as that of `{0}` to all rows in memory, however they are divided. It makes
     passes over the partitions; each is a pure task a partition, so that a worker may die on the way. Rows stay on the
-    workers while it lasts, and beside them their codes, a byte or so a value.
+    workers while it lasts, and beside them their codes, a byte or so a value. Parameters and attributes are those of
+    `{0}`, and one more:
 
     Parameters
     ----------
     client : distributed.Client, optional
         None: the current client or, where there is none, Dask's scheduler in this process.
-
-    All others, and the attributes after a fit, are those of `{0}`.
     """
 
 

@@ -54,6 +54,8 @@ SEARCH_PARAMETERS = """penalty : {"auto", "l1", "l2", "linf", None} or a list of
         useful one, which depends on the data.
     alpha_max : int or list of floats
         The same for linf.
+    max_rounds : int
+        Most boosting rounds of a candidate, for each output.
     rounds : None, int or list of ints
         Numbers of rounds to try. None: every one up to `max_rounds` where `scoring` is "risk", else 50 of them; a whole
         number: so many, evenly on a log scale.
@@ -373,13 +375,11 @@ class QuadBoostClassifierCV(_Search, QuadBoostClassifier):  # type: ignore[misc]
     The Gram columns of a fold are those of all rows less those of the rows held out, all penalties share them, and one
     run gives every number of rounds: a whole grid costs far less than to fit each candidate to each fold.
 
+    The parameters that are not described here are those of `QuadBoostClassifier`.
+
     Parameters
     ----------
     {SEARCH_PARAMETERS}
-    max_leaves, max_conditions, interaction_cst, growth_rows, random_state, mode, max_rounds, thresholds, spacing, \
-    fit_intercept, reweight_every, reweight_sweeps, tol, cache_bytes, categorical_features, min_category_count, \
-    class_weight, monotonic_cst, loss, calibration, n_jobs, verbose
-        As in `QuadBoostClassifier`.
 
     Attributes
     ----------
@@ -405,13 +405,12 @@ class QuadBoostClassifierCV(_Search, QuadBoostClassifier):  # type: ignore[misc]
 class QuadBoostRegressorCV(_Search, QuadBoostRegressor):  # type: ignore[misc]  # fit takes groups, no validation rows
     __doc__ = f"""`QuadBoostRegressor` that chooses its penalty and number of rounds by cross-validation.
 
+    The parameters that are not described here are those of `QuadBoostRegressor`. With `standardize`, "risk" is in units
+    of each target's variance.
+
     Parameters
     ----------
     {SEARCH_PARAMETERS}
-    max_leaves, max_conditions, interaction_cst, growth_rows, random_state, mode, max_rounds, thresholds, spacing, \
-    fit_intercept, reweight_every, reweight_sweeps, tol, cache_bytes, categorical_features, min_category_count, \
-    monotonic_cst, loss, quantile, huber_width, standardize, n_jobs, verbose
-        As in `QuadBoostRegressor`. With `standardize`, "risk" is in units of each target's variance.
 
     Attributes
     ----------

@@ -113,8 +113,10 @@ def to_scorecard(
     ----------
     model : Ensemble, or a fitted estimator
         Its scores must be log-odds: `calibration="auto"`, which is the default, or `loss="logistic"`.
-    points, odds : float
-        So many points stand for such odds of the second class.
+    points : float
+        So many points stand for `odds`.
+    odds : float
+        Of the second class.
     pdo : float
         Points that double the odds. Negative: fewer points for the second class.
     digits : int or None
