@@ -23,8 +23,13 @@ def parameters(thing: Any) -> list[str]:
         inspect.Parameter.VAR_KEYWORD: "**",
         inspect.Parameter.VAR_POSITIONAL: "*",
     }
-    found = [own for own in inspect.signature(thing).parameters.values() if own.name not in ("self", "cls")]
-    return [marks.get(own.kind, "") + own.name + ("=" if own.default is not own.empty else "") for own in found]
+    found = [
+        parameter for parameter in inspect.signature(thing).parameters.values() if parameter.name not in ("self", "cls")
+    ]
+    return [
+        marks.get(parameter.kind, "") + parameter.name + ("=" if parameter.default is not parameter.empty else "")
+        for parameter in found
+    ]
 
 
 def members(kind: type) -> dict[str, list[str] | None]:
@@ -37,9 +42,9 @@ def members(kind: type) -> dict[str, list[str] | None]:
     for base in reversed(kind.__mro__):
         if not base.__module__.startswith("quadboost"):
             continue
-        for name, own in vars(base).items():
-            if not name.startswith("_") and (callable(own) or isinstance(own, property | classmethod)):
-                found[name] = None if isinstance(own, property) else parameters(getattr(kind, name))
+        for name, member in vars(base).items():
+            if not name.startswith("_") and (callable(member) or isinstance(member, property | classmethod)):
+                found[name] = None if isinstance(member, property) else parameters(getattr(kind, name))
     return dict(sorted(found.items()))
 
 
@@ -59,12 +64,12 @@ def changes(pinned: list[str] | None, now: list[str] | None) -> str:
     """What breaks code written for the pinned parameters; empty if nothing does."""
     if pinned is None or now is None:
         return "" if pinned == now else f"was {pinned}, is {now}"
-    by_place, place_now = ([own.rstrip("=") for own in each if own[0] != "*"] for each in (pinned, now))
+    by_place, place_now = ([name.rstrip("=") for name in each if name[0] != "*"] for each in (pinned, now))
     if place_now[: len(by_place)] != by_place:
         return f"the arguments were {by_place}, are {place_now}"
-    gone = [own for own in pinned if own not in now and f"{own}=" not in now]
-    old = {own.rstrip("=") for own in pinned}
-    forced = [own for own in now if own not in old and own[-1] != "=" and not own.startswith("**")]
+    gone = [name for name in pinned if name not in now and f"{name}=" not in now]
+    old = {name.rstrip("=") for name in pinned}
+    forced = [name for name in now if name not in old and name[-1] != "=" and not name.startswith("**")]
     return f"gone: {gone}, must now be given: {forced}" if gone or forced else ""
 
 
@@ -75,11 +80,11 @@ def test_public_names_and_their_arguments_stay():
         if name not in now:
             broken[name] = "gone"
         elif isinstance(pinned, dict):
-            own = now[name]
+            its = now[name]
             broken |= {
-                f"{name}.{member}": "gone" if member not in own else words
+                f"{name}.{member}": "gone" if member not in its else words
                 for member, known in pinned.items()
-                if member not in own or (words := changes(known, own[member]))
+                if member not in its or (words := changes(known, its[member]))
             }
         elif words := changes(pinned, now[name]):
             broken[name] = words
@@ -109,12 +114,12 @@ def things() -> list[Any]:
 
 def test_docstrings_describe_the_arguments_that_there_are():
     for thing in things():
-        own = [name for group in described(thing) for name in group]
-        if not own:
+        named = [name for group in described(thing) for name in group]
+        if not named:
             continue
         taken = {name: each.default for name, each in inspect.signature(thing).parameters.items() if name != "self"}
-        assert set(own) <= set(taken), thing
-        assert set(own) == set(taken) or re.search(r"are\s+those\s+of", inspect.getdoc(thing)), thing
+        assert set(named) <= set(taken), thing
+        assert set(named) == set(taken) or re.search(r"are\s+those\s+of", inspect.getdoc(thing)), thing
         for group in described(thing):  # the page shows one default for all of them
             assert len({repr(taken[name]) for name in group}) == 1, (thing, group)
 
