@@ -76,6 +76,7 @@ class _OnDask(QuadBoost):
     """What the four share."""
 
     _local: ClassVar[type[QuadBoost]]  # the estimator for rows in memory
+    predict = _lazy("predict")
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *others: Any, **more: Any) -> Self:
         """Learn an ensemble.
@@ -147,33 +148,30 @@ def _take_over(to: QuadBoost, fitted: QuadBoost) -> None:
         setattr(to, name, vars(fitted)[name])
 
 
-class DaskQuadBoostClassifier(_OnDask, QuadBoostClassifier):
+class _LabelsOnDask(_OnDask):
+    predict_proba = _lazy("predict_proba")
+    decision_function = _lazy("decision_function")
+
+
+class DaskQuadBoostClassifier(_LabelsOnDask, QuadBoostClassifier):
     __doc__ = DOC.format("QuadBoostClassifier")
     _local = QuadBoostClassifier
     __init__ = _with_client(QuadBoostClassifier)
-    predict = _lazy("predict")
-    predict_proba = _lazy("predict_proba")
-    decision_function = _lazy("decision_function")
 
 
 class DaskQuadBoostRegressor(_OnDask, QuadBoostRegressor):
     __doc__ = DOC.format("QuadBoostRegressor")
     _local = QuadBoostRegressor
     __init__ = _with_client(QuadBoostRegressor)
-    predict = _lazy("predict")
 
 
-class DaskQuadBoostClassifierCV(_OnDask, QuadBoostClassifierCV):
+class DaskQuadBoostClassifierCV(_LabelsOnDask, QuadBoostClassifierCV):
     __doc__ = DOC.format("QuadBoostClassifierCV")
     _local = QuadBoostClassifierCV
     __init__ = _with_client(QuadBoostClassifierCV)
-    predict = _lazy("predict")
-    predict_proba = _lazy("predict_proba")
-    decision_function = _lazy("decision_function")
 
 
 class DaskQuadBoostRegressorCV(_OnDask, QuadBoostRegressorCV):
     __doc__ = DOC.format("QuadBoostRegressorCV")
     _local = QuadBoostRegressorCV
     __init__ = _with_client(QuadBoostRegressorCV)
-    predict = _lazy("predict")
