@@ -157,9 +157,9 @@ def seconds_of_cluster(fitted: Fitted, n_rows: int) -> list[tuple[str, float]]:
     Work on rows is divided by the workers. Answers do not grow with the rows; they are sent and added up in a tree.
     What the client does by itself is the same.
     """
-    rows = sum(own.cpu for own in fitted.passes) / n_rows * MANY_ROWS / MANY_WORKERS
+    rows = sum(p.cpu for p in fitted.passes) / n_rows * MANY_ROWS / MANY_WORKERS
     levels = math.ceil(math.log(MANY_WORKERS, FAN_IN))
-    sent = sum(own.n_bytes for own in fitted.passes) * levels * (FAN_IN - 1) / NETWORK
+    sent = sum(p.n_bytes for p in fitted.passes) * levels * (FAN_IN - 1) / NETWORK
     passes = 0.1 * len(fitted.passes)  # scheduling: a few hundred tasks each, below a millisecond a task
     return [
         ("work on rows, on every worker", rows),
@@ -185,7 +185,7 @@ def main() -> None:
 
 def write(report: Report, n_rows: int, n_parts: int, here: tuple[float, float], fitted: Fitted) -> None:
     all_cpu = fitted.cpu_workers + fitted.cpu_client
-    sent = sum(own.n_bytes for own in fitted.passes)
+    sent = sum(p.n_bytes for p in fitted.passes)
     shape = f"{n_rows:,} x {report.options.features}"
     report.targets += [
         Target.limit(f"CPU of all processes, {shape}, against one machine", 2, "times", all_cpu / here[0]),
@@ -202,13 +202,13 @@ def write(report: Report, n_rows: int, n_parts: int, here: tuple[float, float], 
     report.section(
         "Where the time goes", "Passes by what is asked. The client's own part is rounds, and adding up what is asked."
     )
-    names = dict.fromkeys(own.name for own in fitted.passes)
-    groups = [(name, [own for own in fitted.passes if own.name == name]) for name in names]
+    names = dict.fromkeys(p.name for p in fitted.passes)
+    groups = [(name, [p for p in fitted.passes if p.name == name]) for name in names]
     lines = [
-        (name, len(own), sum(p.cpu for p in own), sum(p.seconds for p in own), sum(p.n_bytes for p in own) / 1e6)
-        for name, own in groups
+        (name, len(ps), sum(p.cpu for p in ps), sum(p.seconds for p in ps), sum(p.n_bytes for p in ps) / 1e6)
+        for name, ps in groups
     ]
-    client = fitted.seconds - sum(own.seconds for own in fitted.passes)
+    client = fitted.seconds - sum(p.seconds for p in fitted.passes)
     lines.append(("the client", "", fitted.cpu_client, client, ""))
     report.table(["pass", "times", "CPU, s", "clock, s", "answers, MB"], lines)
     pieces = seconds_of_cluster(fitted, n_rows)
@@ -218,8 +218,8 @@ def write(report: Report, n_rows: int, n_parts: int, here: tuple[float, float], 
     )
     report.table(["piece", "s"], [*pieces, ("in all", sum(value for _, value in pieces))])
     report.record("fits", rows=n_rows, cpu=all_cpu, seconds=fitted.seconds, cpu_here=here[0], seconds_here=here[1])
-    for own in fitted.passes:
-        report.record("pass", name=own.name, seconds=own.seconds, cpu=own.cpu, bytes=own.n_bytes)
+    for p in fitted.passes:
+        report.record("pass", name=p.name, seconds=p.seconds, cpu=p.cpu, bytes=p.n_bytes)
 
 
 if __name__ == "__main__":

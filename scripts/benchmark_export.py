@@ -202,10 +202,10 @@ def interleaved(works: list[Callable[[], Any]]) -> list[float]:
     """The least processor time of each, one after the other in turn."""
     best = [float("inf")] * len(works)
     for _ in range(RUNS):
-        for place, work in enumerate(works):
+        for number, work in enumerate(works):
             start = time.process_time()
             work()
-            best[place] = min(best[place], time.process_time() - start)
+            best[number] = min(best[number], time.process_time() - start)
     return best
 
 

@@ -234,7 +234,7 @@ def latencies(
                 times = 1e6 * time_calls(call, rows, seconds)
             gc.enable()
             blocks[name].append(Latency(float(np.median(times)), float(np.quantile(times, 0.99)), len(times)))
-    return {name: min(own) for name, own in blocks.items()}
+    return {name: min(seconds) for name, seconds in blocks.items()}
 
 
 def time_calls(call: Callable[[np.ndarray], Any], rows: Sequence[np.ndarray], seconds: float) -> np.ndarray:
@@ -274,10 +274,14 @@ def score_rows(job: Job) -> None:
     medians: dict[str, dict[str, float]] = {}
     for way, calls in (("lean", lean), ("estimator", estimators)):
         found = latencies(calls, [X[i : i + 1] for i in range(size.calls)], size.seconds / 20 / len(calls))
-        medians[way] = {name: own.median for name, own in found.items()}
-        for name, own in found.items():
-            table.append((job.title(name), way, own.median, own.late, own.median / found[OURS].median, own.calls))
-            report.record("row", contender=name, way=way, median_us=own.median, p99_us=own.late, calls=own.calls)
+        medians[way] = {name: timing.median for name, timing in found.items()}
+        for name, timing in found.items():
+            table.append(
+                (job.title(name), way, timing.median, timing.late, timing.median / found[OURS].median, timing.calls)
+            )
+            report.record(
+                "row", contender=name, way=way, median_us=timing.median, p99_us=timing.late, calls=timing.calls
+            )
     report.table(["", "way", "median, microseconds", "99th percentile", "times ours", "calls"], table)
     for name, least in ROW_TIMES_AS_FAST.items():
         ratio = medians["lean"][name] / medians["lean"][OURS] if name in job.names else None
@@ -369,7 +373,7 @@ def random_ensemble(X: np.ndarray, per_feature: int) -> Ensemble:
     random = np.random.default_rng(0)
     share = random.random(per_feature)
     thresholds = [np.unique(np.quantile(column, share)) for column in np.nan_to_num(X).T]
-    feature = np.repeat(np.arange(X.shape[1]), [len(own) for own in thresholds])
+    feature = np.repeat(np.arange(X.shape[1]), [len(values) for values in thresholds])
     weight = random.normal(size=len(feature))
     return Ensemble(feature, np.concatenate(thresholds), weight, 0.0, n_features=X.shape[1])
 
@@ -377,8 +381,8 @@ def random_ensemble(X: np.ndarray, per_feature: int) -> Ensemble:
 def of_levels(ensemble: Ensemble) -> Ensemble:
     """Every threshold a level of its own."""
     places = [np.flatnonzero(ensemble.feature == feature) for feature in range(ensemble.n_features)]
-    level = np.concatenate([np.arange(len(own)) for own in places])
-    categories = {f: [[value] for value in ensemble.threshold[own].tolist()] for f, own in enumerate(places)}
+    level = np.concatenate([np.arange(len(voters)) for voters in places])
+    categories = {f: [[value] for value in ensemble.threshold[voters].tolist()] for f, voters in enumerate(places)}
     return Ensemble(ensemble.feature, level, ensemble.weight, 0.0, kind=np.ones(len(level)),
                     n_features=ensemble.n_features, categories=categories)  # fmt: skip
 

@@ -81,8 +81,8 @@ def in_memory(path: str, _: int) -> str:
 
 def _digest(model: Any) -> str:
     """Of all numbers of the model."""
-    own = model.ensemble_
-    arrays = (own.feature, own.kind, own.threshold, own.weight, np.atleast_1d(own.intercept), own.bin_mass)
+    names = ("feature", "kind", "threshold", "weight", "intercept", "bin_mass")
+    arrays = (np.asarray(getattr(model.ensemble_, name)) for name in names)
     return hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()
 
 
@@ -200,17 +200,17 @@ def main() -> None:
 
 def tell(found: dict[str, Any], least: int, most: int) -> None:
     """The ratios that are promised."""
-    own = found.get(f"streamed, {least} rows")
-    if own is None:
+    streamed = found.get(f"streamed, {least} rows")
+    if streamed is None:
         return
     for name in ("in memory", "LightGBM", "XGBoost"):
         if other := found.get(f"{name}, {least} rows"):
             how = " (1,000 rounds, extrapolated)" if other.get("extrapolated") else ""
-            print(f"CPU of {name}{how} / streamed: {other['cpu'] / own['cpu']:.2f}")
+            print(f"CPU of {name}{how} / streamed: {other['cpu'] / streamed['cpu']:.2f}")
     if other := found.get(f"in memory, {least} rows"):
-        print(f"same bits as in memory: {other['digest'] == own['digest']}")
+        print(f"same bits as in memory: {other['digest'] == streamed['digest']}")
     if (large := found.get(f"streamed, {most} rows")) and most > least:
-        print(f"peak memory, {most} / {least} rows: {large['peak'] / own['peak']:.2f}")
+        print(f"peak memory, {most} / {least} rows: {large['peak'] / streamed['peak']:.2f}")
 
 
 if __name__ == "__main__":

@@ -384,9 +384,11 @@ def show_phases(job: Job) -> None:
     timed = job.time(runs, job.size.part_seconds)
     rows = []
     best = {key: {name: min(run[name] for run in all_runs) for name in names} for key, all_runs in found.items()}
-    for (m, n), own in best.items():
+    for (m, n), seconds in best.items():
         whole = timed["whole", m, n].best
-        rows.append((m, n, *(own[name] for name in names[:5]), whole, 1e6 * own["a round"], own["n_columns"]))
+        rows.append(
+            (m, n, *(seconds[name] for name in names[:5]), whole, 1e6 * seconds["a round"], seconds["n_columns"])
+        )
         report.record("phases", m=m, rounds=n, whole=timed["whole", m, n].wall, runs=found[m, n])
     columns = ["rows", "rounds", "thresholds", "coding", "counting: margins", "counting: columns", "rounds, seconds"]
     report.table([*columns, "whole fit", "a round, microseconds", "columns made"], rows)

@@ -56,21 +56,23 @@ def main() -> None:
 def _models(signs: dict[str, int], names: list[str]) -> Iterator[tuple[str, Any, Any]]:
     """Estimators without and with the constraints."""
     for name, arguments in SETTINGS.items():
-        own = {**arguments, "n_jobs": 1, "standardize": True}
-        yield f"QuadBoost, {name}", QuadBoostRegressor(**own), QuadBoostRegressor(**own, monotonic_cst=signs)
+        options = {**arguments, "n_jobs": 1, "standardize": True}
+        yield f"QuadBoost, {name}", QuadBoostRegressor(**options), QuadBoostRegressor(**options, monotonic_cst=signs)
     in_order = [signs.get(name, 0) for name in names]
-    free, constrained = (HistGradientBoostingRegressor(random_state=0, monotonic_cst=own) for own in (None, in_order))
+    free, constrained = (
+        HistGradientBoostingRegressor(random_state=0, monotonic_cst=signs) for signs in (None, in_order)
+    )
     yield "scikit-learn's HistGradientBoosting", free, constrained
     try:
         from lightgbm import LGBMRegressor
     except ImportError:
         return
-    own = {"n_jobs": 1, "verbose": -1}
-    stumps = {"max_depth": 1, "num_leaves": 2, "n_estimators": 1_000, **own}
+    options = {"n_jobs": 1, "verbose": -1}
+    stumps = {"max_depth": 1, "num_leaves": 2, "n_estimators": 1_000, **options}
     yield "LightGBM, 1,000 stumps", LGBMRegressor(**stumps), LGBMRegressor(**stumps, monotone_constraints=in_order)
     for method in ("basic", "advanced"):
-        constrained = LGBMRegressor(**own, monotone_constraints=in_order, monotone_constraints_method=method)
-        yield f"LightGBM, 100 trees, {method}", LGBMRegressor(**own), constrained
+        constrained = LGBMRegressor(**options, monotone_constraints=in_order, monotone_constraints_method=method)
+        yield f"LightGBM, 100 trees, {method}", LGBMRegressor(**options), constrained
 
 
 def _fit(model: Any, split: Any) -> tuple[float, float]:

@@ -231,8 +231,8 @@ def strengths(split: Split) -> Iterator[dict[str, Any]]:
     def fit(family: str, value: float, penalty: str | None, **options: Any) -> dict[str, Any]:
         start, scores, rounds = time.process_time(), [], 0
         for output in range(moments.n_outputs):
-            own = options | ({"reg_lambda": options["reg_lambda"] * scale[output]} if penalty == "l1" else {})
-            result = boost(moments, penalty, fit_intercept=True, output=output, **{**near, **own})
+            scaled = options | ({"reg_lambda": options["reg_lambda"] * scale[output]} if penalty == "l1" else {})
+            result = boost(moments, penalty, fit_intercept=True, output=output, **{**near, **scaled})
             voters = np.flatnonzero(result.weight)
             feature, kind, threshold = stumps.describe(voters)
             ensemble = Ensemble(
@@ -289,14 +289,14 @@ def variants(split: Split) -> Iterator[dict[str, Any]]:
         return {"family": family, "value": value, "seconds": seconds, "rounds": rounds, **split.figures(scores)}
 
     has_categories = hasattr(split.X[0], "dtypes") and "category" in set(map(str, split.X[0].dtypes))
-    own = 0 if split.has_labels else 1
+    kind = 0 if split.has_labels else 1
     for parameter, values in VARIANTS.items():
         if has_categories or parameter != "min_category_count":
             for value in values:
-                yield fit(parameter, value, OURS[own](**{parameter: value}))
+                yield fit(parameter, value, OURS[kind](**{parameter: value}))
     if len(split.y[0]) <= MOST_ROWS_FOR_OTHERS:
         for name, (kinds, options) in ESTIMATORS.items():
-            yield fit("estimator", name, kinds[own](**options))
+            yield fit("estimator", name, kinds[kind](**options))
 
 
 def measure(table: Table, seed: int) -> list[dict[str, Any]]:
@@ -338,21 +338,22 @@ class Figures:
 
     @classmethod
     def of(cls, records: pd.DataFrame, family: str) -> Figures:
-        own = records[records.family == family]
+        chosen = records[records.family == family]
         means = {
-            column: own.pivot_table(column, "table", "value", sort=False, dropna=False) for column in ("error", "risk")
+            column: chosen.pivot_table(column, "table", "value", sort=False, dropna=False)
+            for column in ("error", "risk")
         }
-        return cls(own.groupby("table", sort=False).group.first(), **means)
+        return cls(chosen.groupby("table", sort=False).group.first(), **means)
 
     def summary(self) -> pd.DataFrame:
         """A row per setting: "error / risk" of each group, and the mean rank over all tables."""
         columns = {}
         for group in GROUPS:
-            own = self.group == group
-            if own.any():
+            is_member = self.group == group
+            if is_member.any():
                 columns[group] = [
                     f"{error:.4f} / {risk:.4f}" if error == error else f"- / {risk:.4f}"
-                    for error, risk in zip(self.error[own].mean(), self.risk[own].mean(), strict=True)
+                    for error, risk in zip(self.error[is_member].mean(), self.risk[is_member].mean(), strict=True)
                 ]
         columns["risk, all"] = [f"{risk:.4f}" for risk in self.risk.mean()]
         # By error, and where tables have no labels by risk.
@@ -372,8 +373,8 @@ class Curves:
 
     @classmethod
     def of(cls, records: pd.DataFrame, family: str, unit: Form) -> Curves:
-        own = records[records.family == family].groupby("table", sort=False)
-        m, n_voters = own.m.mean(), own.K.mean()
+        tables = records[records.family == family].groupby("table", sort=False)
+        m, n_voters = tables.m.mean(), tables.K.mean()
         figures = Figures.of(records, family)
         values = figures.risk.columns.to_numpy(float)
         log_strength = np.log(np.outer(unit(m, n_voters), values))
@@ -409,16 +410,16 @@ class Curves:
 
     def against(self, path: Figures, formula: float) -> pd.DataFrame:
         """The default beside a constant, and beside the constant of each table that is best on its test rows."""
-        own = self.figures
-        best = own.error.fillna(own.risk).idxmin(axis=1)
+        figures = self.figures
+        best = figures.error.fillna(figures.risk).idxmin(axis=1)
 
         def beside(column: str) -> pd.DataFrame:
-            curve = getattr(own, column)
+            curve = getattr(figures, column)
             hindsight = pd.Series({name: curve.loc[name, best[name]] for name in curve.index})
             columns = {f"c = {formula}": curve[formula], "the best c of each table in hindsight": hindsight}
             return getattr(path, column).join(pd.DataFrame(columns))
 
-        return Figures(own.group, beside("error"), beside("risk")).summary()
+        return Figures(figures.group, beside("error"), beside("risk")).summary()
 
     def best_constants(self) -> pd.DataFrame:
         """For each kind and size of made tables, the value of least risk."""
@@ -445,8 +446,10 @@ def report(records: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
     if "none" in known:
         yield "no penalty: rounds", Figures.of(records, "none").summary()
     for family in filter(known.__contains__, (*VARIANTS, "estimator")):
-        own = records[records.family == family].groupby("value", sort=False)
-        cost = pd.DataFrame({"CPU s": own.seconds.mean().map("{:.3f}".format), "rounds": own.rounds.mean().round()})
+        values = records[records.family == family].groupby("value", sort=False)
+        cost = pd.DataFrame(
+            {"CPU s": values.seconds.mean().map("{:.3f}".format), "rounds": values.rounds.mean().round()}
+        )
         title = "estimators" if family == "estimator" else f"default estimator: {family}"
         yield title, Figures.of(records, family).summary().join(cost.astype({"rounds": int}))
 

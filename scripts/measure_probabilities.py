@@ -121,10 +121,10 @@ def measured(make: Any, X: Any, y: np.ndarray, X_test: Any, y_test: np.ndarray) 
 
 
 def figures(chance: np.ndarray, y: np.ndarray) -> dict[str, float]:
-    own = np.clip(chance[np.arange(len(y)), y], 1e-15, None)
+    of_true_class = np.clip(chance[np.arange(len(y)), y], 1e-15, None)
     off = chance - np.eye(chance.shape[1])[y]
     return {
-        "log-loss": float(-np.log(own).mean()),
+        "log-loss": float(-np.log(of_true_class).mean()),
         "Brier score": float((off**2).sum(axis=1).mean() / 2),
         "error": float(np.mean(chance.argmax(axis=1) != y)),
     }

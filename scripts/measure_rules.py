@@ -62,7 +62,7 @@ def main() -> None:
     records = []
     wanted = arguments.tables and arguments.tables.split(",")
     made = additive(arguments.seed) if arguments.additive else None
-    for table, X, y in made or ((own.name, own.X, own.y) for own in given_tables(arguments.data, wanted)):
+    for table, X, y in made or ((each.name, each.X, each.y) for each in given_tables(arguments.data, wanted)):
         splitter = StratifiedShuffleSplit(arguments.splits, test_size=0.3, random_state=arguments.seed)
         if arguments.path:
             follow(table, X, y, splitter)
@@ -73,8 +73,8 @@ def main() -> None:
         for train, test in splitter.split(X, y):
             for name in names:
                 records.append({"table": table, "model": name, **measure(MODELS[name](), X, y, train, test)})
-        own = pd.DataFrame([record for record in records if record["table"] == table]).groupby("model")
-        mean, least = own.mean(numeric_only=True), own["CPU s"].min()
+        models = pd.DataFrame([record for record in records if record["table"] == table]).groupby("model")
+        mean, least = models.mean(numeric_only=True), models["CPU s"].min()
         for name in names:
             figures = f"{mean['error'][name]:.4f} | {mean['log-loss'][name]:.4f} | {least[name]:.3f}"
             print(f"| {table} | {name} | {figures} |", flush=True)
@@ -122,13 +122,13 @@ def follow(table: str, X: pd.DataFrame, y: np.ndarray, splitter: StratifiedShuff
         for times in (32.0, 16.0, 8.0, 4.0, 3.0, 2.0, 1.0):
             model = first
             if times > 1:
-                own = times * first.reg_lambda_
-                model = QuadBoostClassifier(n_trees=100, penalty="l1", reg_lambda=own, n_jobs=1)
+                reg_lambda = times * first.reg_lambda_
+                model = QuadBoostClassifier(n_trees=100, penalty="l1", reg_lambda=reg_lambda, n_jobs=1)
                 model.fit(X.iloc[train], y[train])
             error = float(np.mean(model.predict(X.iloc[test]) != y[test]))
             found.setdefault(times, []).append((len(model.ensemble_.feature), model.ensemble_.n_rules, error))
-    for times, own in found.items():
-        n_stumps, n_rules, error = np.mean(own, axis=0)
+    for times, fits in found.items():
+        n_stumps, n_rules, error = np.mean(fits, axis=0)
         print(f"| {times:g} | {n_stumps:.0f} | {n_rules:.0f} | {error:.4f} |", flush=True)
 
 
@@ -144,8 +144,8 @@ def large(m: int, seed: int) -> None:
     models = {"rules": MODELS["rules"], "lightgbm, 300 trees": partial(MODELS["lightgbm"], n_estimators=300)}
     print("| model | error | log-loss | CPU s of a fit |\n| --- | --- | --- | --- |")
     for name, make in models.items():
-        own = measure(make(), frame, y, train, test)
-        print(f"| {name} | {own['error']:.4f} | {own['log-loss']:.4f} | {own['CPU s']:.1f} |", flush=True)
+        figures = measure(make(), frame, y, train, test)
+        print(f"| {name} | {figures['error']:.4f} | {figures['log-loss']:.4f} | {figures['CPU s']:.1f} |", flush=True)
 
 
 def measure(model: Any, X: pd.DataFrame, y: np.ndarray, train: np.ndarray, test: np.ndarray) -> dict[str, float]:
@@ -153,10 +153,10 @@ def measure(model: Any, X: pd.DataFrame, y: np.ndarray, train: np.ndarray, test:
     model.fit(X.iloc[train], y[train])
     seconds = time.process_time() - start
     chance = model.predict_proba(X.iloc[test])
-    place = np.searchsorted(model.classes_, y[test])
-    own = np.clip(chance[np.arange(len(test)), place], 1e-15, None)
-    error = float(np.mean(chance.argmax(axis=1) != place))
-    return {"error": error, "log-loss": float(-np.log(own).mean()), "CPU s": seconds}
+    label = np.searchsorted(model.classes_, y[test])
+    of_true_class = np.clip(chance[np.arange(len(test)), label], 1e-15, None)
+    error = float(np.mean(chance.argmax(axis=1) != label))
+    return {"error": error, "log-loss": float(-np.log(of_true_class).mean()), "CPU s": seconds}
 
 
 def show(records: pd.DataFrame, names: list[str]) -> None:
@@ -165,7 +165,7 @@ def show(records: pd.DataFrame, names: list[str]) -> None:
         records.groupby(["model", "table"])["error"]
         .sem()
         .groupby("model")
-        .apply(lambda own: np.sqrt((own**2).sum()) / len(own))
+        .apply(lambda errors: np.sqrt((errors**2).sum()) / len(errors))
     )
     means = by_table.groupby("model").mean()
     means["CPU s"] = records.groupby(["model", "table"])["CPU s"].min().groupby("model").mean()

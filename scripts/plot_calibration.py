@@ -58,7 +58,7 @@ def reliability(chance: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarr
     """Mean prediction and share of positive rows, in cells of equally many rows."""
     order = np.argsort(chance, kind="stable")
     cells = np.array_split(order, CELLS)
-    return np.array([chance[own].mean() for own in cells]), np.array([y[own].mean() for own in cells])
+    return np.array([chance[cell].mean() for cell in cells]), np.array([y[cell].mean() for cell in cells])
 
 
 if __name__ == "__main__":

@@ -125,16 +125,18 @@ def fit_in_threads(n_problems: int, seed: int, n_threads: int) -> str:
     strengths = [0.3, 0.1, 0.03, 0.01]
     with ThreadPoolExecutor(n_threads) as pool:
         for first in range(seed, seed + n_problems, 50):
-            problems = [Problem.of(own, 300) for own in range(first, min(first + 50, seed + n_problems))]
+            problems = [Problem.of(number, 300) for number in range(first, min(first + 50, seed + n_problems))]
             models = list(pool.map(Problem.fitted, problems))
             again = list(pool.map(Problem.fitted, problems[::-1]))[::-1]
-            for own, model, other in zip(problems, models, again, strict=True):
-                known = bits(other, own.X)
-                assert all(found == known for found in pool.map(bits, [model] * n_threads, [own.X] * n_threads)), own
-            for own in problems[::10]:
-                shared, alone = own.boosted(), own.boosted()
+            for problem, model, other in zip(problems, models, again, strict=True):
+                known = bits(other, problem.X)
+                assert all(found == known for found in pool.map(bits, [model] * n_threads, [problem.X] * n_threads)), (
+                    problem
+                )
+            for problem in problems[::10]:
+                shared, alone = problem.boosted(), problem.boosted()
                 found = pool.map(shared, strengths)
-                assert all((a == alone(b)).all() for a, b in zip(found, strengths, strict=True)), own
+                assert all((a == alone(b)).all() for a, b in zip(found, strengths, strict=True)), problem
     return f"{n_problems} problems, the same bits in every thread"
 
 

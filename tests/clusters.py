@@ -83,7 +83,7 @@ class KillingSource(DaskSource[Any]):
 def name_of(question: Any) -> str:
     """What kind of question it is; one of functions within functions, by all of them."""
     if isinstance(question, partial):
-        inner = [name_of(own) for own in question.args if callable(own)]
+        inner = [name_of(part) for part in question.args if callable(part)]
         return "-".join([question.func.__name__, *inner])
-    inner = [name_of(own) for own in vars(question).values() if callable(own)] if is_dataclass(question) else []
+    inner = [name_of(part) for part in vars(question).values() if callable(part)] if is_dataclass(question) else []
     return "-".join([getattr(question, "__name__", type(question).__name__), *inner])

@@ -19,8 +19,8 @@ def assert_same_model(found, known):
     np.testing.assert_array_equal(found.reg_lambda_, known.reg_lambda_)
     assert found.ensemble_.categories == known.ensemble_.categories
     histories = zip(np.atleast_1d(found.history_), np.atleast_1d(known.history_), strict=True)
-    for own, other in histories:
-        assert own.keys() == other.keys()
+    for history, other in histories:
+        assert history.keys() == other.keys()
         for name, values in other.items():
-            np.testing.assert_array_equal(own[name], values, err_msg=name)
+            np.testing.assert_array_equal(history[name], values, err_msg=name)
     np.testing.assert_array_equal(found.feature_importances_, known.feature_importances_)

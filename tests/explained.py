@@ -59,6 +59,6 @@ def shapley(score: Any, row: np.ndarray, background: np.ndarray) -> np.ndarray:
     for j in range(d):
         others = [k for k in range(d) if k != j]
         for size in range(d):
-            for own in combinations(others, size):
-                found[j] += (value((*own, j)) - value(own)) / (d * comb(d - 1, size))
+            for subset in combinations(others, size):
+                found[j] += (value((*subset, j)) - value(subset)) / (d * comb(d - 1, size))
     return found

@@ -256,9 +256,9 @@ def assert_masses(record: ModelRecord) -> None:
     for feature in sorted(set(record.feature.tolist())):
         n_cuts = np.count_nonzero((record.feature == feature) & (record.kind == 0))
         n_bins = len(record.categories[feature]) + 2 if feature in record.categories else n_cuts + 2
-        own = mass[at : at + n_bins].tolist()
-        assert all(0 <= value < math.inf for value in own)
-        assert 0 < sum(own) < math.inf
+        masses = mass[at : at + n_bins].tolist()
+        assert all(0 <= value < math.inf for value in masses)
+        assert 0 < sum(masses) < math.inf
         at += n_bins
     assert at == len(mass)
 

@@ -56,14 +56,14 @@ class PartedTable:
         """Parts of any size; one has a single class, and one is empty."""
         rng = np.random.default_rng(seed)
         X = mixed_table(m, seed)
-        y, own = TARGETS[target](X, rng), WEIGHTS[weight](m, rng)
+        y, weights = TARGETS[target](X, rng), WEIGHTS[weight](m, rng)
         first = y if y.ndim == 1 else y[:, 0]
         one_class = np.flatnonzero(first > np.median(first) if np.ptp(first) > 2 else first > 0)[:7]
         rest = rng.permutation(np.setdiff1d(np.arange(m), one_class))
         cuts = np.sort(rng.integers(0, len(rest), size=n_parts - 3))
         parts = [one_class, *np.split(rest, cuts), rest[:0]]
-        voters = candidate_voters(X, own, thresholds=thresholds, n_levels=N_LEVELS)
-        return cls(X, y, own, voters, parts)
+        voters = candidate_voters(X, weights, thresholds=thresholds, n_levels=N_LEVELS)
+        return cls(X, y, weights, voters, parts)
 
     def scales(self) -> Scales:
         """What the parts agree on."""

@@ -65,7 +65,7 @@ def random_model(seed):
     y, n_scores = labels_of(rng, y, kind), {"three classes": 3, "two targets": 2}.get(kind, 1)
     names = [name for name in ("a", "b", "c", "grade") if rng.random() < 0.7] or ["a"]
     signs = {name: rng.choice([-1, 1], n_scores if rng.random() < 0.3 else None) for name in names}
-    given = {name: own.tolist() if np.ndim(own) else int(own) for name, own in signs.items()}
+    given = {name: sign.tolist() if np.ndim(sign) else int(sign) for name, sign in signs.items()}
     options = parameters(rng) | {"monotonic_cst": given}
     forward_stumps = options["mode"] == "forward" and "n_trees" not in options
     losses = {"one target": ["squared", "huber", "quantile"], "counts": ["poisson"]}
@@ -83,7 +83,7 @@ def random_model(seed):
             options |= {"reg_lambda": 2, "cv": 2, "rounds": [10, 60]}
             options["penalty"] = options["penalty"] or "l1"
         model = estimator(**options).fit(frame, y, sample_weight=weight).ensemble_
-    return model, {name: np.broadcast_to(own, n_scores) for name, own in signs.items()}, frame
+    return model, {name: np.broadcast_to(sign, n_scores) for name, sign in signs.items()}, frame
 
 
 def values_of(model, name):

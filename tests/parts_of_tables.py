@@ -47,6 +47,7 @@ def in_parts(X, y, weight=None, *, n_parts=4, room=0, seed=0) -> InMemory[Part]:
     cuts = np.sort(np.random.default_rng(seed).integers(0, len(y) + 1, n_parts - 2))
     rows = [*np.split(np.arange(len(y)), cuts), np.arange(0)]
     each = [
-        Part(X.iloc[own], y[own], None if weight is None else weight[own], f"part {i}") for i, own in enumerate(rows)
+        Part(X.iloc[some], y[some], None if weight is None else weight[some], f"part {i}")
+        for i, some in enumerate(rows)
     ]
     return InMemory(each, room)

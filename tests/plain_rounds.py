@@ -20,11 +20,11 @@ def plain_rounds(H, y, penalty, *, mode, fit_intercept, max_rounds):
     slope = H.T @ y / m - intercept * mean  # edges less ridge times the weight that an update replaces
     risk = objective = max(0.0, (y * y).sum() / m - intercept * (2.0 * target_mean - intercept))
     residual_mean = target_mean - intercept
-    own = eta - centre * centre
+    variance = eta - centre * centre
     ridge, shrink, _, _ = penalty.rule(n_voters)
     (lower, upper), cap = penalty.bounds(n_voters), penalty.cap + np.zeros(n_voters)
-    curvature = own + ridge
-    inverse = np.where(own > 1e-12 * eta, 1.0 / curvature, 0.0)
+    curvature = variance + ridge
+    inverse = np.where(variance > 1e-12 * eta, 1.0 / curvature, 0.0)
     weight = np.zeros(n_voters)
     history = []
     for _ in range(max_rounds):
@@ -36,7 +36,7 @@ def plain_rounds(H, y, penalty, *, mode, fit_intercept, max_rounds):
             lowered, raised = z - shrink, z + shrink
             return (np.where(lowered > 0, lowered, 0.0) + np.where(raised < 0, raised, 0.0)) * inverse
 
-        given = np.clip(np.clip(weigh(edge + own * anchor), -cap, cap), lower - rest, upper - rest)
+        given = np.clip(np.clip(weigh(edge + variance * anchor), -cap, cap), lower - rest, upper - rest)
         least, most = np.maximum(lower - weight, -cap - anchor), np.minimum(upper - weight, cap - anchor)
         if not penalty.differs and (shrink == 0).all() and (cap == np.inf).all():
             decrease = slope * slope * inverse

@@ -24,7 +24,7 @@ CANDIDATES = {
     "l2": [Candidate("l2", lam) for lam in (3.0, 0.1)],
     "linf": [Candidate("linf", alpha) for alpha in (0.02, 0.2)],
 }
-EVERY_CANDIDATE = [candidate for own in CANDIDATES.values() for candidate in own]
+EVERY_CANDIDATE = [candidate for some in CANDIDATES.values() for candidate in some]
 ROUNDS = np.array([1, 2, 5, 17, 40])
 READING = Reading(categorical_features=[4], min_category_count=1)
 

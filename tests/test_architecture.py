@@ -68,7 +68,18 @@ OTHERS = {
     "typing_extensions": "estimators.base estimators.plain estimators.cv dask.estimators",  # for types only
 }
 
-OPTIONAL = ("tqdm", "matplotlib", "h5py", "onnxruntime", "skl2onnx", "openpyxl", "dask", "distributed")
+OPTIONAL = (
+    "tqdm",
+    "matplotlib",
+    "h5py",
+    "onnxruntime",
+    "skl2onnx",
+    "openpyxl",
+    "dask",
+    "distributed",
+    "scipy",
+    "joblib",
+)
 
 # Tests of modules that have no test file in the mirrored place: kernels are tested through the Python that calls them.
 TESTED_BY = {
@@ -186,8 +197,6 @@ def test_other_libraries_are_imported_only_where_the_table_says():
 def test_what_is_optional_is_imported_when_it_is_used():
     early = {(one.module, one.target) for one in ALL if not (one.is_lazy or one.is_own) and one.target in OPTIONAL}
     assert early == set()
-    for library in ("scipy", "joblib"):
-        assert {one.module for one in ALL if one.target == library and not one.is_lazy} <= {"choosing.search"}
 
 
 def modules() -> list[str]:

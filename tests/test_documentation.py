@@ -1,7 +1,7 @@
 """Every code block of README.md and docs/ runs: each page is one session, in a folder of its own.
 
-A page may use the names and files that `world` prepares, which it says in words; others it must make itself. The two
-set-up lines of README.md are run by .ci/run.
+A page may use the names and files that `world` prepares; others it must make itself. Not run here are the two set-up
+lines of README.md, which .ci/run runs, and indented blocks: outputs, synopses of commands, and commands that measure.
 """
 
 from __future__ import annotations
@@ -151,9 +151,11 @@ def run_js(code: str) -> None:
 @pytest.mark.parametrize("page", [pytest.param(p, marks=() if p in QUICK else pytest.mark.slow) for p in PAGES])
 @pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")  # of what shap imports
 def test_every_code_block_runs(page, tmp_path, monkeypatch):
-    found = blocks(PAGES[page])
+    found, text = blocks(PAGES[page]), PAGES[page].read_text()
+    assert len(re.findall(r"^ *```", text, re.MULTILINE)) == 2 * len(FENCE.findall(text)), (
+        "a block is written otherwise"
+    )
     if not found:
-        assert not re.search(r"^ *```", PAGES[page].read_text(), re.MULTILINE)
         return
     for package in NEEDED.get(page, ()):
         pytest.importorskip(package)

@@ -31,8 +31,10 @@ def boost(
     moments : Moments
         Of the training rows.
     penalty : None, "l1", "l2", "linf" or a penalty object
-    reg_lambda, alpha_max : float
-        Strength of the penalty, where it is given by its name; l1 and l2 need a lambda.
+    reg_lambda : float, optional
+        Strength of an l1 or l2 penalty that is given by its name.
+    alpha_max : float
+        Largest weight under linf.
     mode : {"corrective", "forward"}
         A voter drawn again is re-weighted, or a second copy of it is added.
     max_rounds : int
@@ -55,8 +57,9 @@ def boost(
     output : int
         Which target, where the moments have several.
     max_seconds : float, optional
-    callback, callback_every : callable, optional, and int
+    callback : callable, optional
         Called as callback(round, risk, validation_risk) every `callback_every` rounds; a true answer stops.
+    callback_every : int
     resume : Progress, optional
         `Boosted.progress` of an earlier call with the same moments and arguments; only `max_rounds`, `max_seconds`
         and the callback may differ.

@@ -22,7 +22,7 @@ class Boosted:
     edge : array of shape (K,)
         Edge of every voter with these weights.
     risk, objective, first_risk : float
-        The first: of the best constant, or of zero where there is no intercept.
+        `first_risk` is that of the best constant, or of zero where there is no intercept.
     dual_gap : float
         A bound on the distance of the objective from its minimum; NaN where none is known.
     violation : float

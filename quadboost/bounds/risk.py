@@ -147,8 +147,12 @@ def risk_bound(
         The loss whose mean is taken; also to be chosen beforehand.
     complexity : Complexity, optional
         Of the voters on X, where it is known; estimated over all stumps by default.
-    draws, random_state, n_jobs
-        For that estimate; see `rademacher_complexity`.
+    draws : int
+        For that estimate, as in `rademacher_complexity`.
+    random_state : int, Generator or None
+        The same.
+    n_jobs : int, optional
+        The same.
     """
     _check_delta(delta)
     one_of("variant", variant, ("corrected", "paper"))
@@ -202,12 +206,8 @@ def scale_free_bound(
     """The L1 bound with the ramp loss at the best scale of the score, for a model of stumps for two classes.
 
     The labels do not change when the score is multiplied. Of the scales at which the L1 norm of the weights is
-    1, 2, 4, ..., the one with the least bound is taken. For a small ensemble the bound can be below 1.
-
-    Parameters
-    ----------
-    model, X, y, delta, complexity, draws, random_state, n_jobs
-        See `risk_bound`.
+    1, 2, 4, ..., the one with the least bound is taken. For a small ensemble the bound can be below 1. The parameters
+    are those of `risk_bound`.
     """
     _check_delta(delta)
     ensemble = _two_class_ensemble(model)
@@ -288,6 +288,8 @@ def certify(
 ) -> Certificate:  # fmt: skip
     """Every bound that a classifier can have.
 
+    The parameters that are not described here are those of `risk_bound`.
+
     Parameters
     ----------
     model : fitted classifier or Ensemble
@@ -295,8 +297,6 @@ def certify(
         The training rows.
     X_test, y_test : optional
         Rows that played no part in training, nor in the choice of a parameter or of the number of rounds.
-    delta, draws, random_state, n_jobs
-        See `risk_bound`.
     """
     _check_delta(delta)
     ensemble = _classifier_ensemble(model)

@@ -28,7 +28,7 @@ PATIENCE = 2  # strengths in a row that are worse than the best: all weaker ones
 
 
 def strengths_of_loss(
-    name: str, given: Any, problem: Problem, measured: Measured, options: Options,
+    name: str, asked: Any, problem: Problem, measured: Measured, options: Options,
     reach: Mapping[str, float] = REACH,
 ) -> np.ndarray:  # fmt: skip
     """The strengths of a penalty to try: as for the quadratic function of the first pass, times its curvature."""
@@ -37,8 +37,8 @@ def strengths_of_loss(
         rows, loss = coded(problem, measured, options)
         moments, curvature = rows.towards(pulled(rows, loss, constant(rows, loss))), loss.curvature
     limits = [problem.limits(measured.voters, output, name) for output in range(moments.n_outputs)]
-    values = strengths_of(name, given, moments, bool(options.fit_intercept), reach, limits)
-    return values * curvature if isinstance(given, Integral) and name != "linf" else values
+    values = strengths_of(name, asked, moments, bool(options.fit_intercept), reach, limits)
+    return values * curvature if isinstance(asked, Integral) and name != "linf" else values
 
 
 def cross_validate_loss(

@@ -103,6 +103,8 @@ def regularization_path(
 ) -> RegularizationPath:  # fmt: skip
     """Find the best ensemble under each of many strengths of a penalty; each starts from the one before.
 
+    The parameters that are not described here are those of `QuadBoostRegressor`.
+
     Parameters
     ----------
     X : array, list of rows, pandas or polars frame, pyarrow table or sparse matrix, of shape (m, d)
@@ -120,9 +122,6 @@ def regularization_path(
     loss : {"squared", "logistic", "huber", "poisson", "quantile"}
         "logistic" is for labels of two classes. Under other losses than the squared one `risk` is the mean loss,
         `objective` has the penalty added, and there is no dual gap (NaN).
-    thresholds, spacing, fit_intercept, categorical_features, min_category_count, cache_bytes, quantile, huber_width, \
-    monotonic_cst, n_jobs, verbose
-        As in `QuadBoostRegressor`.
     """
     one_of("penalty", penalty, ("l1", "l2", "linf"))
     check_strengths("strengths", strengths)
@@ -216,5 +215,5 @@ def _problem(X: Any, y: Any, sample_weight: Any, reading: Reading) -> Problem:
         return problem
     problem = Problem.of_targets(X, y, sample_weight, reading)
     if not problem.one_output:
-        raise ValueError(f"y has shape {problem.given.y.shape}; a path is for one target")
+        raise ValueError(f"y has shape {problem.examples.y.shape}; a path is for one target")
     return problem

@@ -1,4 +1,4 @@
-"""Pictures of what was chosen and why; the only module that imports matplotlib."""
+"""Pictures of what was chosen and why, by matplotlib."""
 
 from __future__ import annotations
 

@@ -50,9 +50,9 @@ def with_trees(options: Options, candidate: Candidate) -> Options:
 
 
 def candidates_with_trees(
-    penalties: Sequence[str | None], given: dict[str, Any], problem: Problem, options: Options, n_trees: int
+    penalties: Sequence[str | None], strengths: dict[str, Any], problem: Problem, options: Options, n_trees: int
 ) -> list[Candidate]:
-    """Penalties and strengths for trees, the strongest of a penalty first; `given` are the strengths of each penalty.
+    """Penalties and strengths for trees, the strongest of a penalty first; `strengths` are those of each penalty.
 
     A whole number: so many. Those of l1 and l2 are around what a law says of all rows, others as for stumps.
     """
@@ -61,15 +61,15 @@ def candidates_with_trees(
     curvature = coded(problem, measured, options)[1].curvature
     found = []
     for name in penalties:
-        if name in ("l1", "l2") and isinstance(given[name], Integral) and options.mode == "corrective":
+        if name in ("l1", "l2") and isinstance(strengths[name], Integral) and options.mode == "corrective":
             law, around = ridge_strength(measured, auto), AROUND_L2
             if name == "l1":
                 law, around = _law_of_l1(measured, auto), AROUND_L1
-            values = law * curvature * np.geomspace(*around, int(given[name]))
+            values = law * curvature * np.geomspace(*around, int(strengths[name]))
         elif name is None or options.mode == "forward":
             values = np.array([np.nan if name is None else 1.0])
         else:
-            values = strengths_of_loss(name, given[name], problem, measured, options)
+            values = strengths_of_loss(name, strengths[name], problem, measured, options)
         found += [Candidate(name, float(value), n_trees) for value in values]
     return found
 

@@ -64,35 +64,35 @@ class Candidate(NamedTuple):
 Judge = Callable[[Fold, Sequence[Boosted]], float]
 
 
-def check_strengths(name: str, given: Any) -> None:
+def check_strengths(name: str, asked: Any) -> None:
     """Strengths are a list of positive numbers, or how many to take."""
-    if isinstance(given, Integral):
-        at_least(name, given, 2)
-    elif not isinstance(given, Sequence | np.ndarray) or isinstance(given, str) or len(given) == 0:
-        raise ValueError(f"{name}={given!r} must be a list of values, or a whole number: how many to try")
+    if isinstance(asked, Integral):
+        at_least(name, asked, 2)
+    elif not isinstance(asked, Sequence | np.ndarray) or isinstance(asked, str) or len(asked) == 0:
+        raise ValueError(f"{name}={asked!r} must be a list of values, or a whole number: how many to try")
     else:
-        for value in given:
+        for value in asked:
             positive(f"a value of {name}", value)
 
 
 def strengths_of(
-    name: str, given: int | Sequence[float], moments: Moments, fit_intercept: bool, reach: Mapping[str, float] = REACH,
+    name: str, asked: int | Sequence[float], moments: Moments, fit_intercept: bool, reach: Mapping[str, float] = REACH,
     limits: Sequence[Limits | None] | None = None,
 ) -> np.ndarray:  # fmt: skip
     """The strengths of a penalty to try, strongest first: those given, or so many below the largest useful one.
 
     The limits are those of each output.
     """
-    if isinstance(given, Integral):
+    if isinstance(asked, Integral):
         edge, eta = moments.centred(fit_intercept)
         usable = eta > LEAST_ETA * moments.eta
         within = [None if limit is None else limit.take(usable) for limit in limits or [None] * edge.shape[1]]
         penalties = [Candidate(name, 1.0).make(limit) for limit in within]
         each = zip(penalties, edge.T, strict=True)
         largest = max(penalty.largest(edges[usable], eta[usable]) for penalty, edges in each) or 1.0
-        values = largest * np.geomspace(1.0, reach[name], int(given))
+        values = largest * np.geomspace(1.0, reach[name], int(asked))
     else:
-        values = np.unique(np.asarray(given, dtype=np.float64))[::-1]
+        values = np.unique(np.asarray(asked, dtype=np.float64))[::-1]
     return values[::-1] if name == "linf" else values
 
 
@@ -182,9 +182,9 @@ def cross_validate(
                 risks = [risk[np.minimum(wanted, len(risk) - 1)] for _, risk in followed]
                 curves[c][number] = np.mean(risks, axis=0)
             else:
-                after, place = np.unique(np.minimum(wanted, longest), return_inverse=True)
+                after, stage_of = np.unique(np.minimum(wanted, longest), return_inverse=True)
                 stages = zip(*(_stages(fold, run, after.tolist()) for run, _ in followed), strict=True)
-                scores = np.array([judge(fold, stage) for stage in stages])[place]
+                scores = np.array([judge(fold, stage) for stage in stages])[stage_of]
                 is_known = ~np.any([np.isnan(risk[np.minimum(wanted, len(risk) - 1)]) for _, risk in followed], axis=0)
                 curves[c][number] = np.where(is_known, scores, np.nan)
             tell()
@@ -245,14 +245,14 @@ def _risks(fold: Fold, run: Boosted, output: int) -> np.ndarray:
     first_risk = risk_of_constants(held_out, np.full(held_out.n_outputs, trace.first_intercept))[output]
     residual_mean = held_out.target_sum[output] / held_out.total_weight - intercept
     eta, centre, n_drawn = held_out.eta, trace.centres(len(mean)), len(trace.centre)
-    place, drawn, weight = np.full(len(mean), -1), np.empty(n_drawn, dtype=np.int64), np.empty(n_drawn)
+    position, drawn, weight = np.full(len(mean), -1), np.empty(n_drawn, dtype=np.int64), np.empty(n_drawn)
     state, risk, done = np.array([first_risk, residual_mean, 0.0, 0.0]), np.empty(len(voter)), 0
     with held_out.gram.lease() as columns:
         while done < len(voter):
             columns.fetch(int(voter[done]))
             done = _core.follow_risk(
                 voter, new_weight, done, columns.store,
-                held_out.total_weight, first_edge, mean, eta, centre, place, drawn, weight, state, risk,
+                held_out.total_weight, first_edge, mean, eta, centre, position, drawn, weight, state, risk,
             )  # fmt: skip
     return np.append(first_risk, risk[end - 1])
 

@@ -151,7 +151,12 @@ def sums_parser() -> argparse.ArgumentParser:
     _add_text_format(parser)
     group = parser.add_argument_group("sums")
     group.add_argument("--voters", metavar="MODEL_OR_SUMS", help="thresholds and labels of this model or file of sums")
-    group.add_argument("--thresholds", type=int, metavar="N", help="most of a feature, without --voters (default: 63)")
+    group.add_argument(
+        "--thresholds",
+        type=int,
+        metavar="N",
+        help="at most so many for a feature, unless --voters says which (default: 63)",
+    )
     group.add_argument("-o", "--output", metavar="DAY.sums", required=True, help="file to write")
     group.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
     _add_general(parser)
@@ -396,7 +401,7 @@ def report_parser() -> argparse.ArgumentParser:
     _add_text_format(parser)
     group = parser.add_argument_group("output")
     group.add_argument("-o", "--output", metavar="REPORT.html", required=True, help="file to write")
-    group.add_argument("--title", metavar="TEXT", help="of the page")
+    group.add_argument("--title", metavar="TEXT", help="title of the page")
     group.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
     _add_general(parser)
     return parser
@@ -433,7 +438,7 @@ def _add_export_options(parser: _Parser) -> None:
         group.add_argument(flag, help=help, default=argparse.SUPPRESS, **settings)
 
     add("--table", "sql: the table to score, or its schema and its name", nargs="+", metavar="NAME")
-    add("--dialect", "sql: of which database (default: duckdb)", choices=("duckdb", "postgres", "sqlite"))
+    add("--dialect", "sql: the database (default: duckdb)", choices=("duckdb", "postgres", "sqlite"))
     add("--keep", "sql: columns of the table to return as they are", nargs="+", action="extend", metavar="COLUMN")
     add("--contributions", "sql, onnx: also the intercept, and what each term adds to it", action="store_true")
     add("--dtype", "onnx: float32 is not exact (default: float64)", choices=("float64", "float32"))

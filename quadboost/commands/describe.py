@@ -20,10 +20,10 @@ def describe(ensemble: Ensemble, path: str) -> str:
 
     `info` is not trusted: a file may hold anything there.
     """
-    used, place, n_voters = np.unique(ensemble.feature, return_inverse=True, return_counts=True)
+    used, number, n_voters = np.unique(ensemble.feature, return_inverse=True, return_counts=True)
     classes = [] if ensemble.classes is None else ensemble.classes.tolist()
     task = f"classification, {len(classes)} classes" if classes else "regression"
-    lines = [f"{path}: {task}, {len(place)} voters on {len(used)} of {ensemble.n_features} features"]
+    lines = [f"{path}: {task}, {len(number)} voters on {len(used)} of {ensemble.n_features} features"]
     if ensemble.trees:
         asked = np.unique(ensemble.trees.feature[~ensemble.trees.is_leaf])
         lines[0] += f", {ensemble.n_rules} rules of {ensemble.trees.n_trees} trees on {len(asked)}"
@@ -37,7 +37,7 @@ def describe(ensemble: Ensemble, path: str) -> str:
         lines += ["", "classes", *(f"  {_text(label)}" for label in classes[:MOST_CLASSES])]
         lines += ["  ..."] if len(classes) > MOST_CLASSES else []
 
-    share = _importances(ensemble, used, place)
+    share = _importances(ensemble, used, number)
     lines += ["", "strongest features (share of importance, voters)"]
     for i in np.argsort(-share, kind="stable")[:STRONGEST].tolist():
         feature = int(used[i])
@@ -56,13 +56,13 @@ def describe(ensemble: Ensemble, path: str) -> str:
     return "\n".join(lines)
 
 
-def _importances(ensemble: Ensemble, used: np.ndarray, place: np.ndarray) -> np.ndarray:
+def _importances(ensemble: Ensemble, used: np.ndarray, number: np.ndarray) -> np.ndarray:
     """Those that training has left, else the weights."""
     known = ensemble.feature_importances
     if known is not None:
         return known[used]
-    weight = np.abs(ensemble.weight).reshape(len(place), ensemble.n_outputs).sum(axis=1)
-    return np.bincount(place, weights=weight, minlength=len(used)) / max(weight.sum(), np.finfo(float).tiny)
+    weight = np.abs(ensemble.weight).reshape(len(number), ensemble.n_outputs).sum(axis=1)
+    return np.bincount(number, weights=weight, minlength=len(used)) / max(weight.sum(), np.finfo(float).tiny)
 
 
 def _text(value: Any) -> str:

@@ -24,13 +24,13 @@ WRITERS: dict[str, Callable[..., Any]] = {"sql": to_sql, "onnx": to_onnx, "c": t
 
 def export(arguments: Namespace) -> None:
     """Write the file that the arguments of the command ask for."""
-    given = {name: value for name, value in vars(arguments).items() if name in _all_options()}
+    options = {name: value for name, value in vars(arguments).items() if name in _all_options()}
     target, output = arguments.to, arguments.output
-    for name in given:
+    for name in options:
         if name not in OPTIONS[target]:
             takers = " or ".join(other for other, names in OPTIONS.items() if name in names)
             raise ValueError(f"--{name.replace('_', '-')} is an option of --to {takers}, not of --to {target}")
-    if target == "sql" and "table" not in given:
+    if target == "sql" and "table" not in options:
         raise ValueError("--to sql needs --table, the name of the table to score")
     if output == STANDARD:
         if target in ("onnx", "scorecard"):
@@ -38,7 +38,7 @@ def export(arguments: Namespace) -> None:
         check_standard_output()
     else:
         check_output(output, [arguments.model])
-    _write(load(arguments.model, arguments.sha256), target, output, given)
+    _write(load(arguments.model, arguments.sha256), target, output, options)
 
 
 def _write(ensemble: Ensemble, target: str, output: str, options: dict[str, Any]) -> None:

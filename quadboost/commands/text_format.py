@@ -35,11 +35,11 @@ class TextFormat:
     missing: tuple[str, ...] = MISSING
 
     def __post_init__(self) -> None:
-        given = self.delimiter
-        if given is not None and (len(given) != 1 or not given.isascii() or given in '"\r\n'):
-            raise ValueError(f"--delimiter {given!r} must be a single ASCII character, or the word tab")
-        if given is not None and given == self.decimal:
-            raise ValueError(f"--delimiter and --decimal are both {given!r}; they must differ")
+        delimiter = self.delimiter
+        if delimiter is not None and (len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n'):
+            raise ValueError(f"--delimiter {delimiter!r} must be a single ASCII character, or the word tab")
+        if delimiter is not None and delimiter == self.decimal:
+            raise ValueError(f"--delimiter and --decimal are both {delimiter!r}; they must differ")
         try:
             codecs.lookup(self.encoding)
             "".encode(self.encoding)  # some codecs are not of text

@@ -112,14 +112,14 @@ def train(arguments: Namespace) -> None:
 # --- arguments ----------------------------------------------------------------------------------------------
 
 
-def _validation(given: str | None) -> tuple[str | None, float | None]:
+def _validation(argument: str | None) -> tuple[str | None, float | None]:
     """A table or a fraction."""
     try:
-        fraction = None if given is None else float(given)
+        fraction = None if argument is None else float(argument)
     except ValueError:
-        return given, None
+        return argument, None
     if fraction is not None and not 0 < fraction < 1:
-        raise ValueError(f"--validation {given} must lie between 0 and 1, or be a table")
+        raise ValueError(f"--validation {argument} must lie between 0 and 1, or be a table")
     return None, fraction
 
 
@@ -214,12 +214,12 @@ def _options(arguments: Namespace) -> dict[str, Any]:
     return options
 
 
-def _class_weight(given: Sequence[str], labels: np.ndarray) -> Any:
-    if list(given) == ["balanced"]:
+def _class_weight(items: Sequence[str], labels: np.ndarray) -> Any:
+    if list(items) == ["balanced"]:
         return "balanced"
     label_of = {str(label): label for label in np.unique(labels).tolist()}
     weights = {}
-    for item in given:
+    for item in items:
         name, _, weight = item.rpartition("=")
         if name not in label_of:
             raise ValueError(f"--class-weight {item!r} must be LABEL=WEIGHT with a label of {listed([*label_of])}")
@@ -230,10 +230,10 @@ def _class_weight(given: Sequence[str], labels: np.ndarray) -> Any:
     return weights
 
 
-def _monotone(given: Sequence[str], names: Sequence[str]) -> dict[int, int]:
+def _monotone(items: Sequence[str], names: Sequence[str]) -> dict[int, int]:
     """Columns and signs; several may be divided by commas, and a name may hold some."""
     signs = {}
-    for item in given:
+    for item in items:
         for part in re.split(r"(?<==[01]),|(?<==[+-]1),", item):
             name, _, sign = part.rpartition("=")
             if sign not in ("1", "+1", "-1", "0"):
@@ -249,12 +249,12 @@ def _monotone(given: Sequence[str], names: Sequence[str]) -> dict[int, int]:
     return signs
 
 
-def _interactions(given: Sequence[str], names: Sequence[str]) -> Any:
+def _interactions(items: Sequence[str], names: Sequence[str]) -> Any:
     """Groups of columns that may meet, their names divided by commas, or a word for them."""
-    if len(given) == 1 and given[0] in MOST_THAT_MEET:
-        return given[0]
+    if len(items) == 1 and items[0] in MOST_THAT_MEET:
+        return items[0]
     groups = []
-    for item in given:
+    for item in items:
         group = item.split(",")
         for name in group:
             if name not in names:

@@ -102,8 +102,8 @@ class Examples:
 
 def choose_features(names: Sequence[str], others: Sequence[str], arguments: Namespace) -> list[str]:
     """The features that --features and --drop leave, in the order of the table; `others` are no features."""
-    given = arguments.features or arguments.drop or []
-    unknown = [name for name in given if name not in names]
+    named = arguments.features or arguments.drop or []
+    unknown = [name for name in named if name not in names]
     if unknown:
         raise ValueError(f"there is no column {listed(unknown)}, only {listed(names)}")
     for name in others:

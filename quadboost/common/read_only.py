@@ -1,4 +1,4 @@
-"""Dicts that refuse to be changed, for what others are derived from."""
+"""Dicts that cannot be changed: other values were computed from them."""
 
 from __future__ import annotations
 

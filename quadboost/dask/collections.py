@@ -21,12 +21,12 @@ def parts_of(X: Any, y: Any, weight: Any, client: Any = None) -> DaskSource[Part
     Passes over the rows as they are would otherwise read them again each time. Collections that the user has persisted
     are left as they are.
     """
-    given = {"X": X, "y": y} | ({} if weight is None else {"sample_weight": weight})
-    for name, collection in given.items():
+    by_name = {"X": X, "y": y} | ({} if weight is None else {"sample_weight": weight})
+    for name, collection in by_name.items():
         _check_kind(collection, name)
     if _is_array(X) and X.numblocks[1] > 1:
         X = X.rechunk({1: -1})
-    aligned = [X, *(_aligned(collection, X, name) for name, collection in given.items() if name != "X")]
+    aligned = [X, *(_aligned(collection, X, name) for name, collection in by_name.items() if name != "X")]
     dask = import_dask("dask")
     blocks = [_blocks(collection.persist(scheduler=client)) for collection in aligned]
     make = dask.delayed(_PartMaker(_Columns.of(X)), pure=False, traverse=False)

@@ -30,14 +30,13 @@ DOC = """`{0}` for Dask DataFrames and Arrays.
 
     A fit is the same, to the last bit, as that of `{0}` to all rows in memory, however they are divided. It makes
     passes over the partitions; each is a pure task a partition, so that a worker may die on the way. Rows stay on the
-    workers while it lasts, and beside them their codes, a byte or so a value.
+    workers while it lasts, and beside them their codes, a byte or so a value. Parameters and attributes are those of
+    `{0}`, and one more:
 
     Parameters
     ----------
     client : distributed.Client, optional
         None: the current client or, where there is none, Dask's scheduler in this process.
-
-    All others, and the attributes after a fit, are those of `{0}`.
     """
 
 
@@ -47,9 +46,9 @@ def _with_client(local: type[QuadBoost]) -> Any:
     client = inspect.Parameter("client", inspect.Parameter.KEYWORD_ONLY, default=None)
 
     def __init__(self: Any, *arguments: Any, client: Any = None, **parameters: Any) -> None:
-        given = plain.bind(self, *arguments, **parameters)
-        given.apply_defaults()
-        self._set_parameters(given.arguments | {"client": client})
+        bound = plain.bind(self, *arguments, **parameters)
+        bound.apply_defaults()
+        self._set_parameters(bound.arguments | {"client": client})
 
     __init__.__signature__ = plain.replace(parameters=[*plain.parameters.values(), client])  # type: ignore[attr-defined]
     return __init__

@@ -33,11 +33,11 @@ def signs_of(monotonic_cst: Any, schema: FrameSchema, n_outputs: int) -> np.ndar
     if monotonic_cst is None:
         return None
     signs = np.zeros((schema.n_features, n_outputs), dtype=np.int8)
-    for feature, given in _items(monotonic_cst, schema):
-        signs[feature] = _own_signs(given, label(schema, feature), n_outputs)
+    for feature, of_feature in _items(monotonic_cst, schema):
+        signs[feature] = _checked_signs(of_feature, label(schema, feature), n_outputs)
         if feature in schema.categories and signs[feature].any():
             raise ValueError(
-                f"monotonic_cst={given!r} is for a column of numbers, and {label(schema, feature)} is a category; "
+                f"monotonic_cst={of_feature!r} is for a column of numbers, and {label(schema, feature)} is a category; "
                 "if its levels have an order, let its type say so, as pandas.Categorical(..., ordered=True) does, with "
                 "levels of text, or of numbers by their size; or give numbers"
             )
@@ -51,7 +51,7 @@ def constrained_columns(monotonic_cst: Any) -> list[Any]:
         items = monotonic_cst.items()
     elif isinstance(monotonic_cst, list | tuple | np.ndarray):
         items = enumerate(monotonic_cst)
-    return [column for column, given in items if np.any(np.asarray(given, dtype=object) != 0)]
+    return [column for column, signs in items if np.any(np.asarray(signs, dtype=object) != 0)]
 
 
 def check_numbers(X: Any, *, monotonic_cst: Any, interaction_cst: Any) -> None:
@@ -60,11 +60,11 @@ def check_numbers(X: Any, *, monotonic_cst: Any, interaction_cst: Any) -> None:
     if any(isinstance(label, str) for label in labels) or labels == list(range(len(labels))):
         return
     groups = interaction_cst if isinstance(interaction_cst, list | tuple) else ()
-    given = {
+    numbers_in = {
         "monotonic_cst": list(monotonic_cst) if isinstance(monotonic_cst, Mapping) else [],
         "interaction_cst": [item for group in groups if isinstance(group, list | tuple | set) for item in group],
     }
-    for parameter, items in given.items():
+    for parameter, items in numbers_in.items():
         for item in items:
             if isinstance(item, int | np.integer):
                 raise ValueError(
@@ -120,32 +120,37 @@ def label(schema: FrameSchema, feature: int) -> str:
     return f"column {feature if schema.feature_names is None else schema.feature_names[feature]!r}"
 
 
-def _items(given: Any, schema: FrameSchema) -> list[tuple[int, Any]]:
-    """Columns and what was given for them."""
-    if isinstance(given, Mapping):
+def _items(monotonic_cst: Any, schema: FrameSchema) -> list[tuple[int, Any]]:
+    """Columns and their signs."""
+    if isinstance(monotonic_cst, Mapping):
         items = [
             (column_number(key, schema.feature_names, schema.n_features, "monotonic_cst"), value)
-            for key, value in given.items()
+            for key, value in monotonic_cst.items()
         ]
         if len({feature for feature, _ in items}) < len(items):
-            raise ValueError(f"monotonic_cst={given!r} has a column by its name and by its number; give it once")
+            raise ValueError(
+                f"monotonic_cst={monotonic_cst!r} has a column by its name and by its number; give it once"
+            )
         return items
-    if not isinstance(given, list | tuple | np.ndarray):  # others, as a pandas Series, may have an order of their own
+    # Others, such as a pandas Series, may have an order of their own.
+    if not isinstance(monotonic_cst, list | tuple | np.ndarray):
         raise ValueError(
-            f"monotonic_cst={given!r:.60} must be a dict from columns to -1, 0 or 1, or a list with one of these per "
-            "column"
+            f"monotonic_cst={monotonic_cst!r:.60} must be a dict from columns to -1, 0 or 1, or a list with one of "
+            "these per column"
         )
-    if len(given) != schema.n_features:
-        raise ValueError(f"monotonic_cst has {len(given)} signs, but X has {schema.n_features} columns; give one each")
-    return list(enumerate(given))
+    if len(monotonic_cst) != schema.n_features:
+        raise ValueError(
+            f"monotonic_cst has {len(monotonic_cst)} signs, but X has {schema.n_features} columns; give one each"
+        )
+    return list(enumerate(monotonic_cst))
 
 
-def _own_signs(given: Any, column: str, n_outputs: int) -> np.ndarray:
-    values = np.asarray(given)
+def _checked_signs(signs: Any, column: str, n_outputs: int) -> np.ndarray:
+    values = np.asarray(signs)
     if values.shape not in ((), (n_outputs,)):
         raise ValueError(
             f"monotonic_cst of {column} has shape {values.shape}; give one sign, or one for each of {n_outputs} scores"
         )
     if values.dtype.kind not in "iuf" or not np.isin(values, SIGNS).all():
-        raise ValueError(f"monotonic_cst of {column} is {given!r:.60}; it may be -1 (falling), 0 (free) or 1 (rising)")
+        raise ValueError(f"monotonic_cst of {column} is {signs!r:.60}; it may be -1 (falling), 0 (free) or 1 (rising)")
     return values

@@ -85,15 +85,15 @@ def _check_given(y: Any, name: str) -> None:
         raise TypeError(f"{name} is a {type(y).__name__}, which can be read only once; use list({name})")
 
 
-def _real(given: Any, name: str, wanted: str) -> np.ndarray:
+def _real(unchecked: Any, name: str, wanted: str) -> np.ndarray:
     """Finite doubles, of one or two dimensions; `wanted` says in the errors what they should have been."""
-    check_no_dates(np.asarray(given, dtype=None if hasattr(given, "dtype") else object), name, DATE_REMEDY)
+    check_no_dates(np.asarray(unchecked, dtype=None if hasattr(unchecked, "dtype") else object), name, DATE_REMEDY)
     try:
-        values = check_array(given, ensure_2d=False, dtype=np.float64, input_name=name, ensure_all_finite=False)
+        values = check_array(unchecked, ensure_2d=False, dtype=np.float64, input_name=name, ensure_all_finite=False)
     except OverflowError:
         raise ValueError(f"{name} holds a number beyond the largest float; rescale it") from None
     except (TypeError, ValueError) as error:
-        text = _first_text(given)
+        text = _first_text(unchecked)
         if text is None:
             raise
         raise ValueError(f"{name} holds text, such as {text!r:.60}; give {wanted}") from error
@@ -101,8 +101,8 @@ def _real(given: Any, name: str, wanted: str) -> np.ndarray:
     return values
 
 
-def _first_text(given: Any) -> str | None:
-    return next((value for value in np.asarray(given, dtype=object).ravel().tolist() if isinstance(value, str)), None)
+def _first_text(values: Any) -> str | None:
+    return next((value for value in np.asarray(values, dtype=object).ravel().tolist() if isinstance(value, str)), None)
 
 
 def _check_finite(values: np.ndarray, name: str) -> None:
@@ -190,8 +190,8 @@ def those_that_count(weight: np.ndarray, extent: Extent) -> tuple[np.ndarray, np
 
 def has_validation(X_val: Any, y_val: Any, sample_weight_val: Any) -> bool:
     if (X_val is None) != (y_val is None):
-        given, absent = ("y_val", "X_val") if X_val is None else ("X_val", "y_val")
-        raise ValueError(f"{given} was given without {absent}; a validation set needs both")
+        present, absent = ("y_val", "X_val") if X_val is None else ("X_val", "y_val")
+        raise ValueError(f"{present} was given without {absent}; a validation set needs both")
     if X_val is None and sample_weight_val is not None:
         raise ValueError("sample_weight_val was given without X_val and y_val; a validation set needs both")
     return X_val is not None
@@ -211,21 +211,21 @@ def positions_of(labels: np.ndarray, classes: np.ndarray, name: str = "y_val") -
     return position
 
 
-def class_weights(given: Any, classes: np.ndarray, mass: np.ndarray) -> np.ndarray | None:
+def class_weights(class_weight: Any, classes: np.ndarray, mass: np.ndarray) -> np.ndarray | None:
     """The weight of each class, or None where all weigh the same; `mass` is the weight of its rows."""
-    if given is None:
+    if class_weight is None:
         return None
-    if isinstance(given, str):
-        one_of("class_weight", given, ("balanced",))
+    if isinstance(class_weight, str):
+        one_of("class_weight", class_weight, ("balanced",))
         return _rounded(mass.sum() / (len(classes) * mass))
-    if not isinstance(given, Mapping):
-        raise ValueError(f"class_weight={given!r} is not known; give 'balanced', or a dict from class to weight")
-    unknown = set(given) - set(classes.tolist())
+    if not isinstance(class_weight, Mapping):
+        raise ValueError(f"class_weight={class_weight!r} is not known; give 'balanced', or a dict from class to weight")
+    unknown = set(class_weight) - set(classes.tolist())
     if unknown:
         raise ValueError(
             f"class_weight names {unknown.pop()!r}, which is not a class; the classes are {classes.tolist()}"
         )
-    return _rounded(np.array([positive("class_weight", given.get(label, 1.0)) for label in classes.tolist()]))
+    return _rounded(np.array([positive("class_weight", class_weight.get(label, 1.0)) for label in classes.tolist()]))
 
 
 def _rounded(class_weight: np.ndarray) -> np.ndarray:

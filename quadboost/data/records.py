@@ -63,9 +63,7 @@ class RecordReader:
         return self._pack(*values)
 
 
-def records_table(
-    records: Sequence[Any], names: Sequence[str] | None, allow_extra: bool = False, owner: str = "this model"
-) -> Table:
+def records_table(records: Sequence[Any], names: Sequence[str] | None, owner: str) -> Table:
     """A table with the columns `names`, of which a record may lack some."""
     if names is None:
         raise ValueError(
@@ -76,7 +74,7 @@ def records_table(
     for i, record in enumerate(records):
         if not isinstance(record, Mapping):
             raise ValueError(f"row {i} of X is {record!r:.60}, and others are dicts; give a dict for each row")
-        extra = [] if allow_extra else [name for name in record if name not in known]
+        extra = [name for name in record if name not in known]
         if extra:
             raise ValueError(f"row {i} of X has {listed(extra)}, which {owner} was not trained on; leave it out")
 

@@ -143,16 +143,16 @@ def columns_to_be_numbers(ordered: Iterable[Any], table: Table) -> set[Any]:
 
 def _places(column: Coded, order: Sequence[str], label: str) -> np.ndarray:
     """The place of each row's value in an order, NaN where it is missing."""
-    place: dict[Value, int] = {level: i for i, level in enumerate(order)}
+    position: dict[Value, int] = {level: i for i, level in enumerate(order)}
     for value in column.values:
-        if value not in place:
+        if value not in position:
             raise ValueError(f"{label} holds {value!r:.60}, which has no place in the order {listed(order)}")
     if column.order and list(column.order) != list(order):
         raise ValueError(f"{label} has the order {listed(column.order)}, but in training it was {listed(order)}")
-    return decode([place[value] for value in column.values], column.codes)
+    return decode([position[value] for value in column.values], column.codes)
 
 
-def to_matrix(X: Any, schema: FrameSchema, *, allow_extra: bool = False, owner: str = "this model") -> np.ndarray:
+def to_matrix(X: Any, schema: FrameSchema, *, owner: str = "this model") -> np.ndarray:
     """Return X as a real matrix, its columns in the order of the schema.
 
     Parameters
@@ -161,8 +161,6 @@ def to_matrix(X: Any, schema: FrameSchema, *, allow_extra: bool = False, owner: 
         Columns are matched by name, in any order, if both X and the schema have names, else by position. What a record
         lacks is missing there.
     schema : FrameSchema
-    allow_extra : bool
-        Ignore named columns that the schema does not have, instead of refusing them.
     owner : str
         Whose schema it is, for the errors.
 
@@ -175,14 +173,14 @@ def to_matrix(X: Any, schema: FrameSchema, *, allow_extra: bool = False, owner: 
     """
     if not is_records(X):
         table = open_table(X)
-        source = _match_columns(table, schema, allow_extra, owner)
+        source = _match_columns(table, schema, owner)
     else:
         records = X if type(X) in (list, tuple) else [X]
         reader = schema.record_reader
         matrix = None if reader is None else reader.matrix(records)
         if matrix is not None:
             return _with_places(matrix, schema)
-        table = records_table(records, schema.feature_names, allow_extra, owner)
+        table = records_table(records, schema.feature_names, owner)
         source = list(range(schema.n_features))
     if table.numbers is not None and not schema.categories:
         matrix = table.numbers()
@@ -310,7 +308,7 @@ def column_number(item: Any, names: Sequence[str] | None, n_columns: int, parame
     )
 
 
-def _match_columns(table: Table, schema: FrameSchema, allow_extra: bool, owner: str) -> list[int]:
+def _match_columns(table: Table, schema: FrameSchema, owner: str) -> list[int]:
     """Return, for each feature of the schema, the index of its column in the table."""
     if schema.feature_names is None or table.names is None:
         n = table.shape[1]
@@ -322,6 +320,6 @@ def _match_columns(table: Table, schema: FrameSchema, allow_extra: bool, owner: 
     if missing:
         raise ValueError(f"X lacks columns that {owner} was trained on: {listed(missing)}")
     extra = sorted(set(index) - set(schema.feature_names), key=index.__getitem__)
-    if extra and not allow_extra:
+    if extra:
         raise ValueError(f"X has columns that {owner} was not trained on: {listed(extra)}; leave them out")
     return [index[name] for name in schema.feature_names]

@@ -158,23 +158,23 @@ class QuadBoost(Explained, BaseEstimator):
 
     def _options(self) -> Options:
         """The parameters, checked."""
-        given = self.get_params(deep=False)
+        parameters = self.get_params(deep=False)
         fraction = self.validation_fraction
         if fraction is not None and positive("validation_fraction", fraction) >= 1:
             raise ValueError(f"validation_fraction={fraction!r} must lie between 0 and 1")
         at_least("min_category_count", self.min_category_count, 1)
         functions("callbacks", self.callbacks)
         names = Schedule.__dataclass_fields__.keys() - {"callback"}
-        schedule = Schedule(**{name: given[name] for name in names})
-        one_of("calibration", given.get("calibration"), ("auto", None))
+        schedule = Schedule(**{name: parameters[name] for name in names})
+        one_of("calibration", parameters.get("calibration"), ("auto", None))
         self._check_loss()
-        names = (Options.__dataclass_fields__.keys() - {"schedule", "n_threads", "penalty"}) & given.keys()
+        names = (Options.__dataclass_fields__.keys() - {"schedule", "n_threads", "penalty"}) & parameters.keys()
         n_threads, growth = resolve_threads(self.n_jobs), self._growth()
-        penalty = given.get("penalty", "auto")
+        penalty = parameters.get("penalty", "auto")
         if isinstance(penalty, str) and penalty == "auto":
             penalty = "l2" if growth.n_trees else "l1"
         return Options(
-            **{name: given[name] for name in names},
+            **{name: parameters[name] for name in names},
             penalty=penalty,
             schedule=schedule,
             n_threads=n_threads,
@@ -185,12 +185,12 @@ class QuadBoost(Explained, BaseEstimator):
         """How trees are grown, checked."""
         if self.n_trees and self.warm_start:
             raise ValueError("warm_start is for stumps, and n_trees grows others each time; set warm_start=False")
-        seed, given = 0, self.random_state
-        if isinstance(given, Integral):
-            check_random_state(given)  # refuses what is no seed
-            seed = int(given)
-        elif given is not None and self.n_trees:
-            seed = int(check_random_state(given).randint(2**31))
+        seed, random_state = 0, self.random_state
+        if isinstance(random_state, Integral):
+            check_random_state(random_state)  # refuses what is no seed
+            seed = int(random_state)
+        elif random_state is not None and self.n_trees:
+            seed = int(check_random_state(random_state).randint(2**31))
         return Growth(self.n_trees, self.max_leaves, self.max_conditions, self.growth_rows, seed)
 
     def _check_loss(self) -> None:
@@ -435,9 +435,9 @@ def _split(problem: Problem, fraction: float, random_state: Any) -> np.ndarray:
     """Which rows to set aside; with the classes as in the whole where that can be."""
     m, strata = len(problem.rows.y), None
     if problem.classes is not None:
-        counts, n_held_out = np.unique(problem.given.y, return_counts=True)[1], int(np.ceil(m * fraction))
+        counts, n_held_out = np.unique(problem.examples.y, return_counts=True)[1], int(np.ceil(m * fraction))
         if counts.min() >= 2 and len(counts) <= min(n_held_out, m - n_held_out):
-            strata = problem.given.y
+            strata = problem.examples.y
     held_out = np.zeros(m, dtype=bool)
     held_out[train_test_split(np.arange(m), test_size=fraction, stratify=strata, random_state=random_state)[1]] = True
     return held_out

@@ -54,6 +54,8 @@ SEARCH_PARAMETERS = """penalty : {"auto", "l1", "l2", "linf", None} or a list of
         useful one, which depends on the data.
     alpha_max : int or list of floats
         The same for linf.
+    max_rounds : int
+        Most boosting rounds of a candidate, for each output.
     rounds : None, int or list of ints
         Numbers of rounds to try. None: every one up to `max_rounds` where `scoring` is "risk", else 50 of them; a whole
         number: so many, evenly on a log scale.
@@ -129,8 +131,8 @@ class _Search(QuadBoost):
             at_least("n_trees", self.n_trees, 0)
         for name in _penalties(self.penalty):
             one_of("penalty", name, PENALTIES)
-        for name, given in self._strengths().items():
-            check_strengths("alpha_max" if name == "linf" else "reg_lambda", given)
+        for name, strengths in self._strengths().items():
+            check_strengths("alpha_max" if name == "linf" else "reg_lambda", strengths)
         for name in ("one_standard_error", "thresholds_per_fold"):
             one_of(name, getattr(self, name), (True, False))
         if not callable(self.scoring) and not isinstance(self.scoring, str):
@@ -152,24 +154,24 @@ class _Search(QuadBoost):
         for name in lambdas:
             if name not in ("l1", "l2"):
                 raise ValueError(f"reg_lambda has values for {name!r}; it may have them for 'l1' and 'l2'")
-        given = {**lambdas, "linf": self.alpha_max}
+        strengths = {**lambdas, "linf": self.alpha_max}
         for name in _penalties(self.penalty):
-            if name is not None and name not in given:
+            if name is not None and name not in strengths:
                 raise ValueError(f"reg_lambda has no values for {name!r}; it has them for {list(lambdas)}")
-        return {name: given[name] for name in _penalties(self.penalty) if name is not None}
+        return {name: strengths[name] for name in _penalties(self.penalty) if name is not None}
 
     def _rounds(self) -> np.ndarray | None:
         """The numbers of rounds to try; None: every one."""
-        given = self.rounds
-        if given is None and self.scoring == "risk":
+        rounds = self.rounds
+        if rounds is None and self.scoring == "risk":
             return None
-        if given is None or isinstance(given, Integral):
-            count = ROUNDS_TO_JUDGE if given is None else at_least("rounds", given, 1)
+        if rounds is None or isinstance(rounds, Integral):
+            count = ROUNDS_TO_JUDGE if rounds is None else at_least("rounds", rounds, 1)
             most = at_least("max_rounds", self.max_rounds, 1)
             return np.unique(np.geomspace(most, 1, count).round().astype(np.int64))
-        values = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else []
+        values = list(rounds) if isinstance(rounds, Iterable) and not isinstance(rounds, str) else []
         if not values:
-            raise ValueError(f"rounds={given!r} must be None, a whole number (how many to try) or a list of numbers")
+            raise ValueError(f"rounds={rounds!r} must be None, a whole number (how many to try) or a list of numbers")
         return np.unique([at_least("a value of rounds", value, 1) for value in values])
 
     def _candidates(self, problem: Problem, measured: Measured, options: Options) -> list[Candidate]:
@@ -206,10 +208,10 @@ class _Search(QuadBoost):
             groups = None if groups is None else groups[rows]
             all_splits = check_cv(cv, y, classifier=is_classifier(self)).split(X, y, groups)
         splits: list[Split] = []
-        for given in all_splits:
+        for split_of_cv in all_splits:
             name = f"split {len(splits)} of cv"
             try:
-                train, held_out = (number[rows] for rows in given)
+                train, held_out = (number[rows] for rows in split_of_cv)
             except (ValueError, IndexError, TypeError):
                 raise ValueError(
                     f"{name} must be two arrays of row numbers below {len(number)}, those to train on and the others"
@@ -225,17 +227,17 @@ class _Search(QuadBoost):
     def _fit_search(self, problem: Problem, y: Any, groups: Any, options: Options, start: float) -> None:
         """Score all candidates, choose, and fit the choice to all rows; y is of all rows of X, as the user gave it."""
         checked = real_targets if problem.classes is None else labels_of
-        y = problem.given.y if problem.given.kept is None else checked(y)
-        splits = self._splits(problem.given.X, y, problem.given.kept, groups)
+        y = problem.examples.y if problem.examples.kept is None else checked(y)
+        splits = self._splits(problem.examples.X, y, problem.examples.kept, groups)
         folds = Folds(problem, splits, options, thresholds_per_fold=self.thresholds_per_fold)
         measured = Measured(problem.rows, folds.voters, folds.codes, folds.all_rows)
         stumps = [] if self.n_trees not in (0, AUTO) else self._candidates(problem, measured, options)
         rules = []
         if self.n_trees:
             penalties = _penalties(["l2", "l1"] if self.penalty == AUTO else self.penalty)
-            given = self._strengths() | (dict.fromkeys(penalties, self.reg_lambda) if self.penalty == AUTO else {})
+            strengths = self._strengths() | (dict.fromkeys(penalties, self.reg_lambda) if self.penalty == AUTO else {})
             n_trees = AUTO_TREES if self.n_trees == AUTO else int(self.n_trees)
-            rules = candidates_with_trees(penalties, given, problem, options, n_trees)
+            rules = candidates_with_trees(penalties, strengths, problem, options, n_trees)
         candidates, judge = [*stumps, *rules], self._judge(problem, y, options)
         with steps_of(self.verbose, len(candidates) * len(splits), "run") as tell:
             tables = []
@@ -257,7 +259,7 @@ class _Search(QuadBoost):
     def _judge(self, problem: Problem, y: np.ndarray, options: Options) -> Judge | None:
         if self.scoring == "risk":
             return None
-        rows, kept = problem.rows, problem.given.kept
+        rows, kept = problem.rows, problem.examples.kept
         loss = options.loss
         link = None if loss == "squared" else make_loss(loss, rows.y, None, np.ones(1)).link
         is_calibrated = loss == "squared" and getattr(self, "calibration", None) == "auto"
@@ -271,7 +273,8 @@ class _Search(QuadBoost):
             def error(fold: Fold, runs: Sequence[Boosted]) -> float:
                 found = model(fold, runs)
                 wrong = (
-                    found.labels_of(found.score_matrix(rows.matrix(fold.rows), n_jobs=1)) != problem.given.y[fold.rows]
+                    found.labels_of(found.score_matrix(rows.matrix(fold.rows), n_jobs=1))
+                    != problem.examples.y[fold.rows]
                 )
                 return float(np.average(wrong, weights=None if rows.weight is None else rows.weight[fold.rows]))
 
@@ -279,8 +282,8 @@ class _Search(QuadBoost):
 
         original = np.arange(len(y)) if kept is None else np.flatnonzero(kept)
         scorer = self.scoring if callable(self.scoring) else get_scorer(self.scoring)
-        weight = problem.given.all_weights() if _takes_weights(scorer) else None
-        X = problem.given.X
+        weight = problem.examples.all_weights() if _takes_weights(scorer) else None
+        X = problem.examples.X
 
         def score(fold: Fold, runs: Sequence[Boosted]) -> float:
             estimator = self._plain.from_ensemble(model(fold, runs), n_jobs=1)
@@ -319,12 +322,12 @@ def _some_rows(X: Any, rows: np.ndarray) -> Any:
     return X.take(rows) if hasattr(X, "column_names") else _safe_indexing(X, rows)
 
 
-def _penalties(given: Any) -> list[Any]:
+def _penalties(penalty: Any) -> list[Any]:
     """The penalties to try; "auto" is that of stumps."""
-    given = "l1" if isinstance(given, str) and given == AUTO else given
-    penalties = list(given) if isinstance(given, list | tuple) else [given]
+    penalty = "l1" if isinstance(penalty, str) and penalty == AUTO else penalty
+    penalties = list(penalty) if isinstance(penalty, list | tuple) else [penalty]
     if not penalties or len(set(map(repr, penalties))) < len(penalties):
-        raise ValueError(f"penalty={given!r} must name at least one penalty, and none twice")
+        raise ValueError(f"penalty={penalty!r} must name at least one penalty, and none twice")
     return penalties
 
 
@@ -372,13 +375,11 @@ class QuadBoostClassifierCV(_Search, QuadBoostClassifier):  # type: ignore[misc]
     The Gram columns of a fold are those of all rows less those of the rows held out, all penalties share them, and one
     run gives every number of rounds: a whole grid costs far less than to fit each candidate to each fold.
 
+    The parameters that are not described here are those of `QuadBoostClassifier`.
+
     Parameters
     ----------
     {SEARCH_PARAMETERS}
-    max_leaves, max_conditions, interaction_cst, growth_rows, random_state, mode, max_rounds, thresholds, spacing, \
-    fit_intercept, reweight_every, reweight_sweeps, tol, cache_bytes, categorical_features, min_category_count, \
-    class_weight, monotonic_cst, loss, calibration, n_jobs, verbose
-        As in `QuadBoostClassifier`.
 
     Attributes
     ----------
@@ -404,13 +405,12 @@ class QuadBoostClassifierCV(_Search, QuadBoostClassifier):  # type: ignore[misc]
 class QuadBoostRegressorCV(_Search, QuadBoostRegressor):  # type: ignore[misc]  # fit takes groups, no validation rows
     __doc__ = f"""`QuadBoostRegressor` that chooses its penalty and number of rounds by cross-validation.
 
+    The parameters that are not described here are those of `QuadBoostRegressor`. With `standardize`, "risk" is in units
+    of each target's variance.
+
     Parameters
     ----------
     {SEARCH_PARAMETERS}
-    max_leaves, max_conditions, interaction_cst, growth_rows, random_state, mode, max_rounds, thresholds, spacing, \
-    fit_intercept, reweight_every, reweight_sweeps, tol, cache_bytes, categorical_features, min_category_count, \
-    monotonic_cst, loss, quantile, huber_width, standardize, n_jobs, verbose
-        As in `QuadBoostRegressor`. With `standardize`, "risk" is in units of each target's variance.
 
     Attributes
     ----------

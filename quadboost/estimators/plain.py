@@ -61,15 +61,15 @@ class _Plain(QuadBoost):
         self, source: Source[Part], options: Options, needs_rows: bool, **more: Any
     ) -> tuple[Problem, Measured | None]:
         """The problem of rows in parts, and their moments unless a fit needs the rows themselves."""
-        given = self.get_params(deep=False)
+        parameters = self.get_params(deep=False)
         for name, is_refused, remedy in (
             ("reg_lambda", options.reg_lambda == "theory", "use 'auto' or a number"),
-            ("validation_fraction", given.get("validation_fraction") is not None, "give X_val and y_val to fit"),
-            ("thresholds_per_fold", given.get("thresholds_per_fold", False), "set it to False"),
+            ("validation_fraction", parameters.get("validation_fraction") is not None, "give X_val and y_val to fit"),
+            ("thresholds_per_fold", parameters.get("thresholds_per_fold", False), "set it to False"),
         ):
             if is_refused:
-                raise ValueError(f"{name}={given[name]!r} needs all values in memory; with rows in parts {remedy}")
-        needs_rows |= options.loss != "squared" or bool(options.growth.n_trees) or given.get("warm_start", False)
+                raise ValueError(f"{name}={parameters[name]!r} needs all values in memory; with rows in parts {remedy}")
+        needs_rows |= options.loss != "squared" or bool(options.growth.n_trees) or parameters.get("warm_start", False)
         return problem_of_parts(source, is_classifier(self), self._reading, options, needs_rows=needs_rows, **more)
 
     def _of_sums(self, sums: KeptSums, options: Options) -> tuple[Problem, Measured | None]:
@@ -77,13 +77,13 @@ class _Plain(QuadBoost):
         if (sums.classes is not None) != is_classifier(self):
             found = "targets" if is_classifier(self) else "labels"
             raise ValueError(f"these are sums of {found}; use the other estimator")
-        given = self.get_params(deep=False)
+        parameters = self.get_params(deep=False)
         plain = {"calibration": None, "loss": "squared", "n_trees": 0, "class_weight": None, "standardize": False}
         plain |= {"validation_fraction": None, "warm_start": False}
         for name, needed in plain.items():
-            if name in given and given[name] != needed:
+            if name in parameters and parameters[name] != needed:
                 raise ValueError(
-                    f"{name}={given[name]!r} needs the rows, and there are only sums; set {name}={needed!r}"
+                    f"{name}={parameters[name]!r} needs the rows, and there are only sums; set {name}={needed!r}"
                 )
         if options.reg_lambda == "theory":
             raise ValueError("reg_lambda='theory' needs the rows, and there are only sums; use 'auto' or a number")

@@ -46,16 +46,16 @@ FOR_TARGETS: dict[str, Metric] = {
 class Judge:
     """A metric on validation rows."""
 
-    given: Any  # what the user gave
+    metric: Any  # its name, or a function
     problem: Problem
     rows: Rows
 
     def __post_init__(self) -> None:
         known = FOR_TARGETS if self.problem.classes is None else FOR_LABELS
-        if not callable(self.given) and (not isinstance(self.given, str) or self.given not in known):
+        if not callable(self.metric) and (not isinstance(self.metric, str) or self.metric not in known):
             names = ", ".join(map(repr, known))
             raise ValueError(
-                f"eval_metric={self.given!r} is not known; use {names}, or a function of y and predictions"
+                f"eval_metric={self.metric!r} is not known; use {names}, or a function of y and predictions"
             )
 
     def __call__(self, model: Ensemble) -> float:
@@ -67,14 +67,14 @@ class Judge:
         else:
             found = model.probabilities_of(scores)
             y = (y[:, 0] > 0).astype(np.intp) if y.shape[1] == 1 else y.argmax(axis=1)
-        if not callable(self.given):
+        if not callable(self.metric):
             known = FOR_TARGETS if classes is None else FOR_LABELS
-            return self._checked(known[self.given](y, found, self.rows.weight))
+            return self._checked(known[self.metric](y, found, self.rows.weight))
         y = y if classes is None else classes[y]
         if self.problem.one_output:
             y, found = (y[:, 0], found[:, 0]) if classes is None else (y, found[:, 1])
         try:
-            value = self.given(y, found)
+            value = self.metric(y, found)
         except Exception as error:
             raise ValueError(
                 f"eval_metric raised {type(error).__name__}: {error}; it is called with y and predictions"

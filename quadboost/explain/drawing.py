@@ -28,11 +28,11 @@ class Scale(NamedTuple):
                 return np.log10(x)
             return np.arcsinh(x / self.width) if self.name == "asinh" else np.asarray(x) * 1.0
 
-    def value(self, place: np.ndarray) -> np.ndarray:
+    def value(self, x: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore"):
             if self.name == "log":
-                return 10.0**place
-            return np.sinh(place) * self.width if self.name == "asinh" else np.asarray(place) * 1.0
+                return 10.0**x
+            return np.sinh(x) * self.width if self.name == "asinh" else np.asarray(x) * 1.0
 
 
 def scale_of(cuts: np.ndarray) -> Scale:
@@ -78,7 +78,7 @@ class Picture(NamedTuple):
     n_left_out: int
 
 
-def picture_of(ensemble: Ensemble, shape: ShapeFunction, output: int = 0, most_levels: int = MOST_LEVELS) -> Picture:
+def picture_of(ensemble: Ensemble, shape: ShapeFunction, output: int = 0) -> Picture:
     """The picture of a shape function of one output."""
     k = ensemble.n_outputs
     values, missing = shape.values.reshape(-1, k)[:, output], float(np.reshape(shape.missing, k)[output])
@@ -101,7 +101,7 @@ def picture_of(ensemble: Ensemble, shape: ShapeFunction, output: int = 0, most_l
         share = None if shape.mass is None or total is None else float(shape.mass[n]) / total
         levels.append(Level(level_text(level), float(values[n]), None if error is None else float(error[n]), share))
     special.append(Level("never seen", float(values[-1]), None, None, True))
-    kept = sorted(levels, key=lambda level: -(level.share or 0.0))[: most_levels - len(special)]
+    kept = sorted(levels, key=lambda level: -(level.share or 0.0))[: MOST_LEVELS - len(special)]
     kept.sort(key=lambda level: -level.value)
     return Picture(None, [*kept, *special], len(levels) - len(kept))
 
@@ -114,8 +114,8 @@ def _ends(cuts: np.ndarray, scale: Scale) -> np.ndarray:
     width = places[-1] - places[0]
     if not np.isfinite(width):
         width = 0.0
-    margin = width * MARGIN if width > 0 else max(abs(float(places[0])) * 0.5, 1.0)
-    ends = scale.value(np.array([places[0] - margin, places[-1] + margin]))
+    beyond = width * MARGIN if width > 0 else max(abs(float(places[0])) * 0.5, 1.0)
+    ends = scale.value(np.array([places[0] - beyond, places[-1] + beyond]))
     least, most = np.finfo(np.float64).min / 4, np.finfo(np.float64).max / 4
     ends = np.clip(ends, least, most)
     return np.concatenate([[min(ends[0], cuts[0])], cuts, [max(ends[1], cuts[-1])]])

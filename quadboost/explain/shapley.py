@@ -131,8 +131,8 @@ class _Tables(NamedTuple):
         for rule, patterns in sorted(each, key=lambda pair: -len(pair[0].conditions)):
             n = len(rule.conditions)
             worth = patterns.table(n).T[:, None] * np.atleast_1d(rule.weight)[:, None]
-            if (place := of_first.get(rule.conditions)) is not None:
-                tables[place].reshape(*tables[place].shape[:2], -1, 1 << n)[:n] += worth[:, :, None]
+            if (longer := of_first.get(rule.conditions)) is not None:
+                tables[longer].reshape(*tables[longer].shape[:2], -1, 1 << n)[:n] += worth[:, :, None]
                 continue
             of_first.update((rule.conditions[:i], len(tables)) for i in range(1, n + 1))
             conditions.append(rule.conditions)

@@ -51,15 +51,15 @@ class Frame(NamedTuple):
         share = (np.asarray(values, dtype=np.float64) - low) / height
         return self.bottom - (self.bottom - self.top) * np.clip(np.nan_to_num(share), -0.02, 1.02)
 
-    def axes(self, x_label: str = "", y_label: str = "", n_x: int = 6, n_y: int = 5) -> str:
+    def axes(self, x_label: str = "", y_label: str = "") -> str:
         parts = []
-        for value in ticks(*self.x_range, self.x_scale, n_x):
+        for value in ticks(*self.x_range, self.x_scale, 6):
             at, label = float(self.x(value)), short_number(value)
             half = LETTER * len(label) / 2  # kept within the picture, whatever the axis
-            place = min(max(at, self.left - 20 + half), self.right + 6 - half)
+            middle = min(max(at, self.left - 20 + half), self.right + 6 - half)
             parts.append(line(at, self.bottom, at, self.bottom + 3, "axis"))
-            parts.append(text(place, self.bottom + 14, label, "mid"))
-        for value in ticks(*self.y_range, LINEAR, n_y):
+            parts.append(text(middle, self.bottom + 14, label, "mid"))
+        for value in ticks(*self.y_range, LINEAR, 5):
             at = float(self.y(value))
             parts.append(line(self.left, at, self.right, at, "grid"))
             parts.append(text(self.left - 4, at + 3.5, short_number(value), "end"))
@@ -131,11 +131,11 @@ def bars(heights: np.ndarray, left: float, bottom: float, wide: float) -> str:
     return path(edges, bottom - np.concatenate([[0.0], np.repeat(heights, 2), [0.0]]), "count", close=True)
 
 
-def shape_svg(picture: Picture, label: str, width: float = 340, height: float = 190) -> str:
+def shape_svg(picture: Picture, label: str) -> str:
     """A shape function: a curve with its band and counts, or a bar for each level."""
-    if picture.curve is None:
+    width, height, curve = 340, 190, picture.curve
+    if curve is None:
         return _levels_svg(picture.levels, label, width)
-    curve = picture.curve
     low, high = _limits(curve, picture.levels)
     frame = Frame(
         44, 12, width - 12, height - 52, (float(curve.edges[0]), float(curve.edges[-1])), (low, high), curve.scale
@@ -208,9 +208,9 @@ def _levels_svg(levels: list[Level], label: str, width: float) -> str:
     return svg(width, bottom + 18, parts, label)
 
 
-def bars_svg(names: Sequence[str], values: Sequence[float], label: str, width: float = 700) -> str:
+def bars_svg(names: Sequence[str], values: Sequence[float], label: str) -> str:
     """Bars with their names at the left and their values at the right."""
-    row, left = 19, 190
+    width, row, left = 700, 19, 190
     most = max([*values, 0.0]) or 1.0
     parts = []
     for i, (name, value) in enumerate(zip(names, values, strict=True)):

@@ -294,7 +294,7 @@ def additive(model: Any) -> Additive:
         for feature, level_of in ensemble.schema.level_of.items()
     }
     for feature, order in ensemble.schema.orders.items():  # text, which the score follows by its place
-        levels[feature] = {level: place for place, level in enumerate(order)}
+        levels[feature] = {level: position for position, level in enumerate(order)}
     with np.errstate(over="ignore", invalid="ignore"):  # told below
         terms = [*_steps(ensemble, names), *_trees(ensemble)]
     form = Additive(
@@ -401,8 +401,8 @@ def without_idle_nodes(tree: Tree) -> Tree:
         if leaf_of[node] < 0:
             to_do += [tree.right[node], node + 1]
     source = np.array([leaf_of[node] if leaf_of[node] >= 0 else node for node in kept])
-    place = {node: position for position, node in enumerate(kept)}
-    right_of = [place[tree.right[node]] if leaf_of[node] < 0 else -1 for node in kept]
+    position_of = {node: position for position, node in enumerate(kept)}
+    right_of = [position_of[tree.right[node]] if leaf_of[node] < 0 else -1 for node in kept]
     return Tree(
         tree.name,
         tree.feature[source],

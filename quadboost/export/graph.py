@@ -176,7 +176,8 @@ class Graph:
         """The value of the leaf that a row falls into, shape (m, 1). Opset 5 has trees that return doubles."""
         is_leaf = tree.feature < 0
         inner = np.flatnonzero(~is_leaf)
-        place = np.where(is_leaf, np.cumsum(is_leaf), np.cumsum(~is_leaf)) - 1  # leaves and other nodes are two lists
+        # Leaves and other nodes are two lists.
+        position = np.where(is_leaf, np.cumsum(is_leaf), np.cumsum(~is_leaf)) - 1
         if_true, if_false = (child[inner] for child in _branches(tree))
         return self.add(
             "TreeEnsemble",
@@ -188,9 +189,9 @@ class Graph:
             nodes_featureids=tree.feature[inner].tolist(),
             nodes_splits=self.tensor(_at_most(tree.threshold[inner], self.dtype)),
             nodes_missing_value_tracks_true=(tree.missing_right == tree.is_level)[inner].astype(int).tolist(),
-            nodes_truenodeids=place[if_true].tolist(),
+            nodes_truenodeids=position[if_true].tolist(),
             nodes_trueleafs=is_leaf[if_true].astype(int).tolist(),
-            nodes_falsenodeids=place[if_false].tolist(),
+            nodes_falsenodeids=position[if_false].tolist(),
             nodes_falseleafs=is_leaf[if_false].astype(int).tolist(),
             leaf_targetids=[0] * len(tree.leaves),
             leaf_weights=self.tensor(tree.values[tree.leaves, 0].astype(self.dtype)),
@@ -243,9 +244,9 @@ class Graph:
         one, zero = self.constant(1.0), self.constant(0.0)
         if link == "logit":
             odds = self._exp(self.add("Neg", self._rounded(self.add("Abs", scores))))
-            less = self.add("Div", odds, self.add("Add", one, odds))
-            more, is_second = self.add("Sub", one, less), self.add("Greater", scores, zero)
-            return self.add("Where", is_second, less, more), self.add("Where", is_second, more, less)
+            other = self.add("Div", odds, self.add("Add", one, odds))
+            more, is_second = self.add("Sub", one, other), self.add("Greater", scores, zero)
+            return self.add("Where", is_second, other, more), self.add("Where", is_second, more, other)
         half = self.add("Div", self.add("Add", one, scores), self.constant(2.0))
         second = self.add("Min", self.add("Max", half, zero), one)
         return self.add("Sub", one, second), second

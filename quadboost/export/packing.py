@@ -40,7 +40,7 @@ def packed(terms: list[Term]) -> Packed:
             asked.pop((step.feature, False, cut), None)
     of_trees = list(asked)
     every = of_trees + [(step.feature, False, cut) for step in steps for cut in step.cuts.tolist()]
-    place = {question: i for i, question in enumerate(every)}
+    number_of = {question: i for i, question in enumerate(every)}
     doubles = [np.array([threshold for _, _, threshold in of_trees]), *map(_step_doubles, steps)]
     doubles += [tree.values[tree.leaves].ravel() for tree in trees]
     words = np.concatenate(doubles).astype(np.float64).view(np.uint64)
@@ -56,7 +56,7 @@ def packed(terms: list[Term]) -> Packed:
         questions = iter(_questions(tree))
         for feature, right in zip(tree.feature.tolist(), tree.missing_right.tolist(), strict=True):
             if feature >= 0:
-                fields += [(1, 1), (place[next(questions)], width_of(len(every))), (int(right), 1)]
+                fields += [(1, 1), (number_of[next(questions)], width_of(len(every))), (int(right), 1)]
             else:
                 fields.append((0, 1))
                 fields += [(next(values), POINT + width) for _ in range(tree.values.shape[1])]

@@ -71,12 +71,12 @@ class Preparation:
 
         Only those whose score does not hang on the last digits of what the steps say.
         """
-        given = self._rows(self.X[:N_EXAMPLES])
-        odd = self._accepted(model, given[0], self._odd(given[0]))
+        rows_of_user = self._rows(self.X[:N_EXAMPLES])
+        odd = self._accepted(model, rows_of_user[0], self._odd(rows_of_user[0]))
         rng, rows = np.random.default_rng(0), []
         for number in range(N_EXAMPLES):
-            row = list(given[number % len(given)])
-            if number >= len(given):
+            row = list(rows_of_user[number % len(rows_of_user)])
+            if number >= len(rows_of_user):
                 row = [v * rng.uniform(-2.0, 2.0) if isinstance(v, float) else v for v in row]
             for turn, (column, value) in enumerate(odd):
                 if number == 1 + turn % (N_EXAMPLES - 1):

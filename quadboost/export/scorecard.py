@@ -113,8 +113,10 @@ def to_scorecard(
     ----------
     model : Ensemble, or a fitted estimator
         Its scores must be log-odds: `calibration="auto"`, which is the default, or `loss="logistic"`.
-    points, odds : float
-        So many points stand for such odds of the second class.
+    points : float
+        So many points stand for `odds`.
+    odds : float
+        Of the second class.
     pdo : float
         Points that double the odds. Negative: fewer points for the second class.
     digits : int or None
@@ -191,16 +193,16 @@ class _Card:
         return rows
 
     def examples(self, second: str) -> list[list[Any]]:
-        given = self.model.examples
+        examples = self.model.examples
         in_points = [
-            self.base + sum(_value(term, row) for term in self.terms) for row in self.model.numbers(given.rows)
+            self.base + sum(_value(term, row) for term in self.terms) for row in self.model.numbers(examples.rows)
         ]
-        probabilities = self.model.ensemble.probabilities_of(given.scores)[:, 1]
+        probabilities = self.model.ensemble.probabilities_of(examples.scores)[:, 1]
         table: list[list[Any]] = [[*map(_shown, self.model.names), "points", f"probability of {second}", "score"]]
         for row, total, probability, words in zip(
-            given.rows, in_points, probabilities.tolist(), given.hexadecimal(), strict=True
+            examples.rows, in_points, probabilities.tolist(), examples.hexadecimal(), strict=True
         ):
-            hexadecimal = words[0] if given.scores[len(table) - 1, 0] >= 0 else f" {words[0]}"  # no formula
+            hexadecimal = words[0] if examples.scores[len(table) - 1, 0] >= 0 else f" {words[0]}"  # no formula
             table.append([*row, _number(float(self._rounded(total))), probability, hexadecimal])
         return table
 

@@ -137,9 +137,9 @@ def to_sql(
     """
     one_of("dialect", dialect, tuple(DIALECTS))
     one_of("contributions", contributions, (False, True))
-    place = _place_of(table)
+    path = _path_of(table)
     writer = _Writer(additive(model), DIALECTS[dialect], contributions)
-    query = writer.query(place, texts("keep", keep))
+    query = writer.query(path, texts("keep", keep))
     test = "\n".join(TEST + line for line in writer.test().split("\n"))
     head = HEAD.format(dialect=dialect, test=TEST, program=DIALECTS[dialect].program)
     return f"{head}{query}\n{test}\n"
@@ -153,14 +153,14 @@ def self_test(sql: str) -> str:
     return "\n".join(lines)
 
 
-def _place_of(table: Any) -> list[str]:
+def _path_of(table: Any) -> list[str]:
     """The names that lead to a table."""
     if isinstance(table, bytes) or not isinstance(table, Iterable):
         raise ValueError(f"table={table!r:.60} must be the name of a table, or a sequence such as (schema, table)")
-    place = [text("table", table)] if isinstance(table, str) else texts("table", table)
-    if not place:
+    names = [text("table", table)] if isinstance(table, str) else texts("table", table)
+    if not names:
         raise ValueError(f"table={table!r} has no name; give that of the table to score")
-    return place
+    return names
 
 
 def _identifier(name: str) -> str:
@@ -188,10 +188,10 @@ class _Writer:
 
     def _check_columns(self, n: int) -> None:
         if n > self.dialect.most_columns:
-            less = "leave out contributions, " if self.contributions else ""
+            remedy = "leave out contributions, " if self.contributions else ""
             raise ValueError(
                 f"{self.dialect.name} has selects of at most {self.dialect.most_columns:,} columns, and this query "
-                f"needs more; keep fewer columns, {less}or use another dialect or export"
+                f"needs more; keep fewer columns, {remedy}or use another dialect or export"
             )
 
     def _check_kept(self, keep: list[str], returned: list[str]) -> None:
@@ -263,8 +263,8 @@ class _Writer:
     def _start(self, source: str, columns: Mapping[int, str], kept: Mapping[str, str]) -> None:
         """The features as numbers."""
         numbers = {f"x{feature}": self._number(feature, column) for feature, column in columns.items()}
-        given = _listed({**kept, **numbers}) or "1 AS nothing"
-        self.selects, self.n_columns = [f"SELECT {given} FROM {source} {self.dialect.fence}"], len(kept) + len(numbers)
+        start = _listed({**kept, **numbers}) or "1 AS nothing"
+        self.selects, self.n_columns = [f"SELECT {start} FROM {source} {self.dialect.fence}"], len(kept) + len(numbers)
 
     def _add_scores(self) -> None:
         model, outputs = self.model, range(self.model.n_outputs)
@@ -411,8 +411,8 @@ class _Writer:
         model, outputs = self.model, range(self.model.n_outputs)
         results = [(name, f"s{k}") for k, name in enumerate(model.score_names)]
         if not model.classes:
-            place = "s" if model.link == "identity" else "p"
-            results += [(name, f"{place}{k}") for k, name in enumerate(model.target_names)]
+            letter = "s" if model.link == "identity" else "p"
+            results += [(name, f"{letter}{k}") for k, name in enumerate(model.target_names)]
         else:
             cases = " ".join(f"WHEN {k} THEN {self.literal(label)}" for k, label in enumerate(model.classes))
             results.append(("prediction", f"CASE label {cases} END"))
@@ -428,7 +428,7 @@ class _Writer:
             for t, term in enumerate(model.terms):
                 results += [(f"contribution_{term.name}{suffixes[k]}", f"t{t}_{k}") for k in outputs]
         names = self.dialect.distinct([name for name, _ in results])
-        return list(zip(names, (place for _, place in results), strict=True))
+        return list(zip(names, (column for _, column in results), strict=True))
 
     def _rounded_distance(self, score: str) -> str:
         """The distance from 0 as a multiple of 2^-44, which the last bit of 256 is: as model/links.py rounds."""

@@ -78,8 +78,8 @@ def _reach(tree: Trees, is_level: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         reach[number, :, : n_asked[number] + 2] = True
     in_order = np.lexsort((threshold, asked))
     cells = np.full((len(features), reach.shape[2]), np.inf)
-    place = 1 + np.arange(len(inner)) - np.repeat(np.cumsum(n_asked) - n_asked, n_asked)
-    cells[asked[in_order], place] = threshold[in_order]
+    cell = 1 + np.arange(len(inner)) - np.repeat(np.cumsum(n_asked) - n_asked, n_asked)
+    cells[asked[in_order], cell] = threshold[in_order]
     goes = cells[asked] > threshold[:, None]
     goes = np.where(is_level[features][asked, None] == 1, cells[asked] == threshold[:, None], goes)
     goes[:, 0] = tree.missing_right[inner] == 1

@@ -93,7 +93,7 @@ class Problem:
 
     Attributes
     ----------
-    given : Examples
+    examples : Examples
         As the user gave them: labels or targets, weights without those of classes.
     schema : FrameSchema
     rows : Rows
@@ -109,7 +109,7 @@ class Problem:
         Which features may meet in a rule.
     """
 
-    given: Examples
+    examples: Examples
     schema: FrameSchema
     rows: Rows
     one_output: bool
@@ -123,50 +123,51 @@ class Problem:
     def of_labels(cls, X: Any, y: Any, sample_weight: Any, reading: Reading, class_weight: Any = None) -> Problem:
         """Two classes have one score, more have one each, against the rest."""
         check_size(X)
-        given = examples_of(X, labels_of(y), sample_weight)
-        classes, position = np.unique(given.y, return_inverse=True)
+        examples = examples_of(X, labels_of(y), sample_weight)
+        classes, position = np.unique(examples.y, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(
                 f"the labels hold only one class, {classes.tolist()[0]!r}; a classifier needs at least two classes"
             )
-        mass = np.bincount(position, weights=given.weight, minlength=len(classes))
+        mass = np.bincount(position, weights=examples.weight, minlength=len(classes))
         of_class = class_weights(class_weight, classes, mass)
         targets = one_vs_rest(position, len(classes))
-        schema, matrix = _read(given, reading)
-        rows = Rows(matrix, targets, times(given.weight, of_class, position), given.weight)
+        schema, matrix = _read(examples, reading)
+        rows = Rows(matrix, targets, times(examples.weight, of_class, position), examples.weight)
         signs = signs_of(reading.monotonic_cst, schema, targets.shape[1])
         meetings, scale = meetings_of(reading.interaction_cst, schema), np.ones(targets.shape[1])
-        return cls(given, schema, rows, len(classes) == 2, scale, classes, of_class, signs, meetings)
+        return cls(examples, schema, rows, len(classes) == 2, scale, classes, of_class, signs, meetings)
 
     @classmethod
     def of_targets(cls, X: Any, y: Any, sample_weight: Any, reading: Reading, standardize: bool = False) -> Problem:
         check_size(X)
-        given = examples_of(X, real_targets(y), sample_weight)
-        targets = given.y.reshape(len(given.y), -1)
-        scale = spread_of(targets, given.weight) if standardize else np.ones(targets.shape[1])
-        schema, matrix = _read(given, reading)
-        rows = Rows(matrix, targets / scale, given.weight, given.weight)
+        examples = examples_of(X, real_targets(y), sample_weight)
+        targets = examples.y.reshape(len(examples.y), -1)
+        scale = spread_of(targets, examples.weight) if standardize else np.ones(targets.shape[1])
+        schema, matrix = _read(examples, reading)
+        rows = Rows(matrix, targets / scale, examples.weight, examples.weight)
         signs = signs_of(reading.monotonic_cst, schema, targets.shape[1])
         meetings = meetings_of(reading.interaction_cst, schema)
-        return cls(given, schema, rows, given.y.ndim == 1, scale, signs=signs, meetings=meetings)
+        return cls(examples, schema, rows, examples.y.ndim == 1, scale, signs=signs, meetings=meetings)
 
     def more_rows(self, X: Any, y: Any, sample_weight: Any, suffix: str, reading: Reading) -> Rows:
         """Further rows of the same kind, such as those for validation; `suffix` is for the errors."""
         check_size(X, suffix)
         if self.classes is None:
-            given = examples_of(X, real_targets(y, f"y{suffix}"), sample_weight, suffix)
-            targets, weight = given.y.reshape(len(given.y), -1), given.weight
+            examples = examples_of(X, real_targets(y, f"y{suffix}"), sample_weight, suffix)
+            targets, weight = examples.y.reshape(len(examples.y), -1), examples.weight
             n_outputs = self.rows.n_outputs
             if targets.shape[1] != n_outputs:
                 raise ValueError(f"y{suffix} has {targets.shape[1]} outputs and y has {n_outputs}; give as many")
             targets = targets / self.target_scale
         else:
-            given = examples_of(X, labels_of(y, f"y{suffix}"), sample_weight, suffix)
-            position = positions_of(given.y, self.classes)
-            targets, weight = one_vs_rest(position, len(self.classes)), times(given.weight, self.class_weight, position)
-        matrix = to_matrix(given.X, self.schema, owner=reading.owner)
+            examples = examples_of(X, labels_of(y, f"y{suffix}"), sample_weight, suffix)
+            position = positions_of(examples.y, self.classes)
+            targets = one_vs_rest(position, len(self.classes))
+            weight = times(examples.weight, self.class_weight, position)
+        matrix = to_matrix(examples.X, self.schema, owner=reading.owner)
         check_no_infinity(matrix, self.schema.feature_names)
-        return Rows(given.part(matrix), targets, weight, given.weight)
+        return Rows(examples.part(matrix), targets, weight, examples.weight)
 
     @property
     def n_levels(self) -> dict[int, int]:
@@ -283,13 +284,13 @@ def shape_bins(voters: Voters, column: int, cuts: np.ndarray) -> np.ndarray:
     return np.append(np.searchsorted(cuts, np.arange(n_cuts + 1)), len(cuts) + 1)
 
 
-def _read(given: Examples, reading: Reading) -> tuple[FrameSchema, np.ndarray]:
-    check_numbers(given.X, monotonic_cst=reading.monotonic_cst, interaction_cst=reading.interaction_cst)
+def _read(examples: Examples, reading: Reading) -> tuple[FrameSchema, np.ndarray]:
+    check_numbers(examples.X, monotonic_cst=reading.monotonic_cst, interaction_cst=reading.interaction_cst)
     schema, matrix = read_table(
-        given.X,
+        examples.X,
         categorical_features=reading.categorical_features,
         min_category_count=reading.min_category_count,
-        sample_weight=given.all_weights(),
+        sample_weight=examples.all_weights(),
         ordered=constrained_columns(reading.monotonic_cst),
     )
-    return schema, given.part(matrix)
+    return schema, examples.part(matrix)

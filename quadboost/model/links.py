@@ -75,11 +75,11 @@ class Logit(Link):
 
     def predictions(self, scores: np.ndarray) -> np.ndarray:
         odds = _exp(-_rounded(np.abs(scores)))
-        less = odds / (1.0 + odds)  # of the class that is not predicted: precise however small
+        other = odds / (1.0 + odds)  # of the class that is not predicted: precise however small
         is_second = scores > 0
-        less = np.where(is_second, np.minimum(less, 1.0 - ABOVE_HALF), less)
-        second = np.where(is_second, 1.0 - less, less)
-        return np.column_stack([np.where(is_second, less, 1.0 - less), second])
+        other = np.where(is_second, np.minimum(other, 1.0 - ABOVE_HALF), other)
+        second = np.where(is_second, 1.0 - other, other)
+        return np.column_stack([np.where(is_second, other, 1.0 - other), second])
 
     def suits(self, n_classes: int) -> bool:
         return n_classes == 2

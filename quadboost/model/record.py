@@ -202,12 +202,12 @@ def _since_format_2(n_outputs: int) -> Arrays:
 
 
 def _as_array(name: str, values: ArrayLike, dtype: str, ndim: int) -> NDArray[Any]:
-    given = np.asarray(values)
-    if given.ndim != ndim or given.dtype.kind not in ("iuf" if dtype == "<f8" else "iu"):
-        raise ModelFileError(f"{name} is {given.ndim}-d of {given.dtype}, not {ndim}-d of {np.dtype(dtype)}")
-    array = given.astype(dtype)
-    if dtype != "<f8" and (wrong := array != given).any():
-        raise ModelFileError(f"{name} {wrong.argmax()} is {given[wrong][0]}, which {np.dtype(dtype)} does not hold")
+    unchecked = np.asarray(values)
+    if unchecked.ndim != ndim or unchecked.dtype.kind not in ("iuf" if dtype == "<f8" else "iu"):
+        raise ModelFileError(f"{name} is {unchecked.ndim}-d of {unchecked.dtype}, not {ndim}-d of {np.dtype(dtype)}")
+    array = unchecked.astype(dtype)
+    if dtype != "<f8" and (wrong := array != unchecked).any():
+        raise ModelFileError(f"{name} {wrong.argmax()} is {unchecked[wrong][0]}, which {np.dtype(dtype)} does not hold")
     return array
 
 

@@ -15,20 +15,20 @@ Verify = Callable[[str], None]
 
 
 @contextlib.contextmanager
-def whole_file(path: str, verify: Verify | None = None) -> Iterator[BinaryIO]:
-    """Open a file for writing; it replaces the old one when the block ends without an error.
-
-    All is on the disk by then. `verify` is called with the name of the new file before it replaces the old one, and
-    may raise. A device or a pipe cannot be replaced and is written as it goes. A file without permission to write is
-    not replaced. Errors of writing name `path`.
-    """
-    with whole_files({path: verify}) as (file,):
+def whole_file(path: str) -> Iterator[BinaryIO]:
+    """Open a file for writing; it replaces the old one when the block ends without an error; see `whole_files`."""
+    with whole_files({path: None}) as (file,):
         yield file
 
 
 @contextlib.contextmanager
 def whole_files(verify: Mapping[str, Verify | None]) -> Iterator[list[BinaryIO]]:
-    """Open several files at once, by their paths: all are replaced when the block ends without an error, or none is."""
+    """Open several files at once, by their paths: all are replaced when the block ends without an error, or none is.
+
+    All is on the disk by then. What is given to verify a file is called with the name of the new one before it replaces
+    the old one, and may raise. A device or a pipe cannot be replaced and is written as it goes. A file without
+    permission to write is not replaced. Errors of writing name the path.
+    """
     outputs = [_Output(path) for path in verify]
     try:
         with contextlib.ExitStack() as stack:

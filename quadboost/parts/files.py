@@ -61,7 +61,7 @@ def rows_of(
 def open_files(data: Any) -> Any:
     """A dataset of files: a name, a directory, a pattern such as days/*.parquet, or a list of names."""
     paths = [os.fsdecode(data)] if isinstance(data, str | os.PathLike) else [os.fsdecode(path) for path in data]
-    found = [path for given in paths for path in files_of(given)]
+    found = [path for pattern in paths for path in files_of(pattern)]
     kinds = {FORMATS.get(os.path.splitext(path)[1].lower(), path) for path in found}
     if len(kinds) > 1 or not kinds <= set(FORMATS.values()):
         raise ValueError(f"{found[0]}: files must all be Parquet, Feather or CSV, and end in {', '.join(FORMATS)}")

@@ -102,14 +102,14 @@ def problem_of_parts(
     moments, examples = _moments(coded, facts, voters, options, n_threads)
     rows = Elsewhere(facts.n_rows, facts.n_outputs, examples)
     measured = Parted(rows, voters, coded, moments, n_threads)
-    given = Examples(None, np.empty(0), None, None)
-    problem = _problem(given, cast("Rows", rows), facts, more)
+    no_examples = Examples(None, np.empty(0), None, None)
+    problem = _problem(no_examples, cast("Rows", rows), facts, more)
     return problem, cast("Measured", measured)
 
 
-def _problem(given: Examples, rows: Rows, facts: Facts, more: dict[str, Any]) -> Problem:
+def _problem(examples: Examples, rows: Rows, facts: Facts, more: dict[str, Any]) -> Problem:
     scale, classes, class_weight = facts.target_scale, facts.classes, facts.class_weight
-    return Problem(given, facts.schema, rows, facts.one_output, scale, classes, class_weight, **more)
+    return Problem(examples, facts.schema, rows, facts.one_output, scale, classes, class_weight, **more)
 
 
 def extent_of(facts: Facts, part: Part) -> Extent:

@@ -104,8 +104,8 @@ class _Spill:
         self._end += sum(sizes)
         return start, sizes
 
-    def value(self, place: tuple[int, list[int]]) -> Any:
-        start, sizes = place
+    def value(self, kept_at: tuple[int, list[int]]) -> Any:
+        start, sizes = kept_at
         self._file.seek(start)
         pieces = [np.empty(size, dtype=np.uint8).data for size in sizes]  # not filled with zeros first
         for rest in pieces:

@@ -221,9 +221,13 @@ class Rows(Streamed[Part]):
             Column to predict.
         weight : str, optional
             Column with the weights of the rows.
-        columns, drop : list of str, optional
-            Columns to learn from, and not to learn from; others are not read.
-        memory, verbose
+        columns : list of str, optional
+            Columns to learn from; others are not read.
+        drop : list of str
+            Columns not to learn from.
+        memory : int, optional
+            As for `Rows`.
+        verbose : int
             As for `Rows`.
         """
         from .files import rows_of

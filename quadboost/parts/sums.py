@@ -87,8 +87,8 @@ class KeptSums:
         """
         is_classifier = not regression if like is None else like.classes is not None
         reading = Reading(categorical_features, min_category_count, "these sums", None, None)
-        given = model_facts(like) if isinstance(like, Ensemble) else None if like is None else like.known
-        facts = survey(rows, is_classifier, reading, None, False, known=given)
+        known = model_facts(like) if isinstance(like, Ensemble) else None if like is None else like.known
+        facts = survey(rows, is_classifier, reading, None, False, known=known)
         if isinstance(like, Ensemble):
             voters, like = model_voters(like), None
         elif like is None:

@@ -111,8 +111,8 @@ def _check_nodes(trees: Trees, weight: np.ndarray, mass: np.ndarray) -> None:
 
 def bins_of_shapes(feature: np.ndarray, kind: np.ndarray, categories: Mapping[int, Sequence[Any]]) -> np.ndarray:
     """How many bins the shape function of each feature with a voter has, that for missing values included."""
-    features, place = np.unique(feature, return_inverse=True)
-    n_values = np.bincount(place[kind == THRESHOLD], minlength=len(features)) + 1
+    features, number = np.unique(feature, return_inverse=True)
+    n_values = np.bincount(number[kind == THRESHOLD], minlength=len(features)) + 1
     is_level = np.flatnonzero(np.isin(features, list(categories)))
     n_values[is_level] = [len(categories[f]) + 1 for f in features[is_level].tolist()]
     return n_values + 1
@@ -159,8 +159,8 @@ def _n_levels(feature: np.ndarray, categories: Mapping[int, Sequence[Any]]) -> n
     # By search, not by a table of all features: any file, however small, may say that there are 2**31 - 1.
     categorical = np.array([*sorted(categories), -1])
     n_levels = np.array([len(categories.get(f, ())) for f in categorical.tolist()])
-    place = np.searchsorted(categorical[:-1], feature)
-    return np.where((categorical[place] == feature) & (feature >= 0), n_levels[place], -1)
+    position = np.searchsorted(categorical[:-1], feature)
+    return np.where((categorical[position] == feature) & (feature >= 0), n_levels[position], -1)
 
 
 def _is_no_level(threshold: np.ndarray, n_levels: np.ndarray) -> np.ndarray:
@@ -171,5 +171,5 @@ def _is_no_level(threshold: np.ndarray, n_levels: np.ndarray) -> np.ndarray:
 def _refuse(wrong: np.ndarray, values: np.ndarray, message: str) -> None:
     """Raise the message for the first place that is wrong, if any: {0} is the place, {1} the value there."""
     if wrong.any():
-        place = np.unravel_index(int(wrong.argmax()), wrong.shape)
-        raise ValueError(message.format(", ".join(map(str, place)), values[place]))
+        where = np.unravel_index(int(wrong.argmax()), wrong.shape)
+        raise ValueError(message.format(", ".join(map(str, where)), values[where]))

@@ -1,4 +1,4 @@
-"""What the rules of trees ask, without where: on which side of some threshold of a feature a node lies."""
+"""The sides of thresholds on which the nodes of trees lie, and how many conditions lead to each."""
 
 from __future__ import annotations
 

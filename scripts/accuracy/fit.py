@@ -75,11 +75,11 @@ def regression_figures(prediction: np.ndarray, y: np.ndarray) -> dict[str, float
 def figures_of(chance: np.ndarray, y: np.ndarray) -> dict[str, float]:
     """Error, log-loss, Brier score and AUC (of several classes the mean, each against the rest)."""
     one_hot = np.arange(chance.shape[1]) == y[:, None]
-    own = np.clip(chance[np.arange(len(y)), y], LEAST_CHANCE, None)
+    of_true_class = np.clip(chance[np.arange(len(y)), y], LEAST_CHANCE, None)
     kinds = [1] if chance.shape[1] == 2 else [k for k in range(chance.shape[1]) if 0 < one_hot[:, k].sum() < len(y)]
     return {
         "error": float(np.mean(chance.argmax(axis=1) != y)),
-        "log-loss": float(-np.log(own).mean()),
+        "log-loss": float(-np.log(of_true_class).mean()),
         "Brier": float(((chance - one_hot) ** 2).sum(axis=1).mean() / 2),
         "AUC": float(np.mean([roc_auc_score(one_hot[:, k], chance[:, k]) for k in kinds])),
     }

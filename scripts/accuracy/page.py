@@ -52,7 +52,7 @@ def write_page(records: Sequence[dict[str, Any]], left_out: Sequence[str], optio
         markdown_table(["", "what it is set to"], [(title(n), METHODS[n].settings) for n in names]),
     ]
     parts += [f"Left out: {sentence}." for sentence in left_out]
-    parts += [f"{title(own['method'])} failed on {own['table']}: {own['failed']}." for own in failed]
+    parts += [f"{title(record['method'])} failed on {record['table']}: {record['failed']}." for record in failed]
     text = "\n\n".join(parts) + "\n"
     if options.docs is not None:
         (options.docs / "accuracy.md").write_text(text)
@@ -84,17 +84,16 @@ def head(frame: pd.DataFrame, names: Sequence[str], options: argparse.Namespace)
 def means(by_table: pd.DataFrame, names: Sequence[str]) -> list[str]:
     """Over the tables that have all methods."""
     labels = by_table[by_table["classes"] > 0]
-    common = [own for _, own in labels.groupby("table") if len(own) == len(names)]
+    common = [records for _, records in labels.groupby("table") if len(records) == len(names)]
     if not common:
         return []
     found = pd.concat(common).groupby("method").mean()
     rows = []
     for name in names:
-        own = found.loc[name]
-        per_row = 1e6 * own["predict seconds"] / own["test rows"]
-        rows.append(
-            [title(name), *(f"{own[figure]:.4f}" for figure in FIGURES), own["fit seconds"], per_row, own["terms"]]
-        )
+        means = found.loc[name]
+        per_row = 1e6 * means["predict seconds"] / means["test rows"]
+        figures = [f"{means[figure]:.4f}" for figure in FIGURES]
+        rows.append([title(name), *figures, means["fit seconds"], per_row, means["terms"]])
     columns = ["method", *FIGURES, "seconds of a fit", "microseconds a row", "terms"]
     return [f"## Means over {len(common)} tables of labels", markdown_table(columns, rows)]
 
@@ -131,14 +130,14 @@ def losses(by_table: pd.DataFrame, names: Sequence[str]) -> list[str]:
     loss = by_table["error"].fillna(1.0 - by_table["r2"]) if "r2" in by_table else by_table["error"]
     wide = loss.unstack("method")
     rows, n = [], 0
-    for table, own in wide.iterrows():
-        best, best_of_ours = own[others].idxmin(), own[ours].idxmin()
-        if own[main] <= own[best] + CLEAR:
+    for table, row in wide.iterrows():
+        best, best_of_ours = row[others].idxmin(), row[ours].idxmin()
+        if row[main] <= row[best] + CLEAR:
             n += 1
             continue
-        figures = [f"{own[name]:.4f}" for name in dict.fromkeys([ours[0], main])]
+        figures = [f"{row[name]:.4f}" for name in dict.fromkeys([ours[0], main])]
         rows.append(
-            [str(table), *figures, f"{title(best_of_ours)} {own[best_of_ours]:.4f}", f"{title(best)} {own[best]:.4f}"]
+            [str(table), *figures, f"{title(best_of_ours)} {row[best_of_ours]:.4f}", f"{title(best)} {row[best]:.4f}"]
         )
     said = (
         f"{title(main)} is within {CLEAR} of the best of all {len(others)} other methods, in hindsight, on {n} of "
@@ -154,9 +153,11 @@ def grid(by_table: pd.DataFrame, names: Sequence[str], figure: str) -> str:
     shown = [name for name in names if name in wide and wide[name].notna().any()]
     sizes = by_table.groupby("table")[["rows", "features", "classes"]].first().astype(int)
     rows = []
-    for table, own in wide[shown].iterrows():
-        best = own.max() if figure == "r2" else own.min()
-        values = ["" if np.isnan(v) else f"**{v:.3f}**" if round(v, 3) == round(best, 3) else f"{v:.3f}" for v in own]
+    for table, figures in wide[shown].iterrows():
+        best = figures.max() if figure == "r2" else figures.min()
+        values = [
+            "" if np.isnan(v) else f"**{v:.3f}**" if round(v, 3) == round(best, 3) else f"{v:.3f}" for v in figures
+        ]
         size = sizes.loc[table]
         kind = f", {size['classes']} classes" if size["classes"] > 2 else ""
         rows.append([f"{table} ({size['rows']:,} x {size['features']}{kind})", *values])

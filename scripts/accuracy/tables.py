@@ -51,10 +51,10 @@ def read_given(path: Path, name: str, entry: dict[str, Any]) -> Table:
 def shipped_tables(wanted: Sequence[str] | None = None) -> Iterator[Table]:
     """Those that scikit-learn brings with it."""
     for name in SHIPPED:
-        own = f"{name} (scikit-learn)"
-        if wanted is None or own in wanted or name in wanted:
+        its_name = f"{name} (scikit-learn)"
+        if wanted is None or its_name in wanted or name in wanted:
             found = getattr(datasets, f"load_{name}")(as_frame=True)
-            yield Table(own, found.data, found.target.to_numpy(), is_regression=name == "diabetes")
+            yield Table(its_name, found.data, found.target.to_numpy(), is_regression=name == "diabetes")
 
 
 def all_tables(directories: Sequence[Path], wanted: Sequence[str] | None) -> Iterator[Table]:

@@ -69,8 +69,8 @@ def code(values: Sequence[str]) -> tuple[np.ndarray, bool]:
     try:
         return np.array([float(value) if value else np.nan for value in values]), False
     except ValueError:
-        place = {level: float(i) for i, level in enumerate(sorted(set(values) - {""}))}
-        return np.array([place.get(value, np.nan) for value in values]), True
+        number_of = {level: float(i) for i, level in enumerate(sorted(set(values) - {""}))}
+        return np.array([number_of.get(value, np.nan) for value in values]), True
 
 
 def signs(name: str, labels: Sequence[str], positive: Iterable[str], negative: Iterable[str]) -> np.ndarray:

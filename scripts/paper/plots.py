@@ -31,15 +31,15 @@ def draw(directory: Path, figures: Figures) -> dict[str, str]:
 
 def _risks(figures: Figures) -> Figure:
     figure = Figure(figsize=(11, 0.22 * len(figures.datasets) + 1.5), layout="constrained")
-    place = np.arange(len(figures.datasets))[::-1]
+    height = np.arange(len(figures.datasets))[::-1]
     panels = figure.subplots(1, len(PENALTIES), sharey=True)
     for axes, column in zip(panels, PENALTIES, strict=True):
         for shift, mode in ((0.15, "forward"), (-0.15, "corrective")):
             name = paper_columns(mode)[column]
             spread = N_DEVIATIONS * figures.deviation(name)
-            axes.errorbar(figures.mean(name), place + shift, xerr=spread, fmt="o", ms=3, lw=1, label=mode)
-        axes.plot(figures.paper_risk(column), place, "kx", ms=5, label="paper")
-        axes.set(title=TITLES[column], xlabel="test risk", yticks=place, yticklabels=figures.datasets)
+            axes.errorbar(figures.mean(name), height + shift, xerr=spread, fmt="o", ms=3, lw=1, label=mode)
+        axes.plot(figures.paper_risk(column), height, "kx", ms=5, label="paper")
+        axes.set(title=TITLES[column], xlabel="test risk", yticks=height, yticklabels=figures.datasets)
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return figure
 

@@ -163,10 +163,10 @@ def test_a_rule_for_each_voter_gives_the_bits_of_one_for_all(penalty, mode):
     schedule = Schedule(max_rounds=500, tol=1e-12)
     empty = Limits.of(K, factor=1.0, lower=-np.inf, upper=np.inf)
     plain = run_rounds(moments, penalty, schedule, mode=mode, fit_intercept=True)
-    own = run_rounds(moments, Limited(penalty, empty), schedule, mode=mode, fit_intercept=True)
-    np.testing.assert_array_equal(plain.weight, own.weight)
+    within_none = run_rounds(moments, Limited(penalty, empty), schedule, mode=mode, fit_intercept=True)
+    np.testing.assert_array_equal(plain.weight, within_none.weight)
     for name, values in plain.history.items():
-        np.testing.assert_array_equal(values, own.history[name])
+        np.testing.assert_array_equal(values, within_none.history[name])
 
 
 @pytest.mark.parametrize(

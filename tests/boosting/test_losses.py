@@ -154,7 +154,7 @@ def test_the_rounded_pinball_loss_comes_down_to_the_pinball_loss(quantile):
     exact = pinball(scores, y, quantile)
     above = [loss.values(scores, y) - exact for loss in all_sharper(first)]
     assert len(above) >= 4
-    assert all((own >= 0).all() for own in above)
+    assert all((values >= 0).all() for values in above)
     assert all((after <= before).all() and after.max() < before.max() for before, after in pairwise(above))
     assert above[-1].max() == pytest.approx(0.02 * first.width / 4)
     *_, last = all_sharper(first)

@@ -56,7 +56,7 @@ def test_no_round_has_no_validation_risk(problem):
     assert "validation_risk" not in found.figures()
 
 
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda own: pickle.loads(pickle.dumps(own))])
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda result: pickle.loads(pickle.dumps(result))])
 def test_a_copy_goes_on_where_the_run_stood(problem, copied):
     options = {"penalty": "l1", "reg_lambda": 0.003, "reweight_every": 4}
     found = copied(boost(problem.moments, max_rounds=25, **options))

@@ -113,10 +113,10 @@ def test_so_they_are_within_limits(penalty, mode):
         lower=random.choice([0.0, -0.01, -np.inf], n_voters),
         upper=random.choice([0.0, 0.01, np.inf], n_voters),
     )
-    own = limited(penalty, limits)
+    within = limited(penalty, limits)
     schedule = Schedule(max_rounds=100, tol=0.0, reweight_every=None)
-    found = run_rounds(column_moments(stumps, stumps.code(X), y), own, schedule, mode=mode, fit_intercept=True)
-    weight, history = plain_rounds(H, y, own, mode=mode, fit_intercept=True, max_rounds=found.n_rounds)
+    found = run_rounds(column_moments(stumps, stumps.code(X), y), within, schedule, mode=mode, fit_intercept=True)
+    weight, history = plain_rounds(H, y, within, mode=mode, fit_intercept=True, max_rounds=found.n_rounds)
     assert found.n_rounds > 50
     for i, name in enumerate(("voter", "edge", "weight", "risk", "objective")):
         np.testing.assert_array_equal(found.history[name], history[:, i])

@@ -27,10 +27,10 @@ def told(*_):
 def test_the_next_pause_is_the_first_round_at_which_something_is_to_be_done(options, steps, monkeypatch):
     monkeypatch.setattr(schedule, "REFRESH_EVERY", 40)
     monkeypatch.setattr(schedule, "LOOK_EVERY", 30)
-    own = Schedule(max_rounds=101, **options)
+    plan = Schedule(max_rounds=101, **options)
     for round in range(101):
         known = next(t for t in range(round + 1, 102) if t == 101 or any(t % step == 0 for step in [30, 40, *steps]))
-        assert own.next_pause(round) == known
+        assert plan.next_pause(round) == known
 
 
 def test_slopes_are_made_anew_now_and_then():
@@ -51,11 +51,11 @@ def test_a_number_of_rounds_between_sweeps_is_told_from_auto_and_never():
 
 
 def test_solving_waits_for_as_many_rounds_as_there_are_voters():
-    own = Schedule()
-    assert not own.is_time_to_solve(LOOK_EVERY - 1, 3)
-    assert own.is_time_to_solve(LOOK_EVERY, 3)
-    assert not own.is_time_to_solve(299, 300)
-    assert own.is_time_to_solve(300, 300)
+    schedule = Schedule()
+    assert not schedule.is_time_to_solve(LOOK_EVERY - 1, 3)
+    assert schedule.is_time_to_solve(LOOK_EVERY, 3)
+    assert not schedule.is_time_to_solve(299, 300)
+    assert schedule.is_time_to_solve(300, 300)
 
 
 def test_where_no_gap_tells_when_to_stop_a_small_decrease_does():
@@ -65,12 +65,12 @@ def test_where_no_gap_tells_when_to_stop_a_small_decrease_does():
 
 
 def test_runs_share_the_time_that_is_left():
-    own = Schedule(max_seconds=10.0, patience=7)
-    assert own.share(0.0, 4).max_seconds == 2.5
-    assert own.share(4.0, 3).max_seconds == 2.0
-    assert own.share(9.0, 1).max_seconds == 1.0
-    assert own.share(11.0, 2).max_seconds == 0.0
-    assert own.share(1.0, 2).patience == 7
+    schedule = Schedule(max_seconds=10.0, patience=7)
+    assert schedule.share(0.0, 4).max_seconds == 2.5
+    assert schedule.share(4.0, 3).max_seconds == 2.0
+    assert schedule.share(9.0, 1).max_seconds == 1.0
+    assert schedule.share(11.0, 2).max_seconds == 0.0
+    assert schedule.share(1.0, 2).patience == 7
     endless = Schedule()
     assert endless.share(100.0, 2) is endless
 

@@ -18,12 +18,12 @@ Y = np.nan_to_num(X["x"].to_numpy()) + (X["city"] == "Rome") + RNG.normal(size=3
 
 def test_errors_are_the_formula_over_the_fits_of_the_folds():
     model = QuadBoostRegressorCV(cv=KFold(4), reg_lambda=[0.02], thresholds_per_fold=True).fit(X, Y)
-    shapes = {own.name: own for own in model.shape_functions(bands=True)}
+    shapes = {shape.name: shape for shape in model.shape_functions(bands=True)}
     of_city = []
     for train, _ in KFold(4).split(X):
-        own = QuadBoostRegressor(**model.best_params_)
-        own.fit(X.iloc[train], Y[train])
-        city = next((s for s in own.shape_functions() if s.name == "city"), None)
+        plain = QuadBoostRegressor(**model.best_params_)
+        plain.fit(X.iloc[train], Y[train])
+        city = next((s for s in plain.shape_functions() if s.name == "city"), None)
         values = np.zeros(2) if city is None else city.values[:2]
         share = np.array([(X["city"] == name).mean() for name in ("Oslo", "Rome")])
         of_city.append(values - share @ values)
@@ -35,11 +35,11 @@ def test_they_travel_with_the_model(tmp_path):
     model = QuadBoostRegressorCV(cv=3).fit(X, Y)
     model.save(tmp_path / "model.h5")
     loaded = quadboost.load(tmp_path / "model.h5")
-    for own, other in zip(model.shape_functions(bands=True), loaded.shape_functions(bands=True), strict=True):
-        np.testing.assert_array_equal(own.error, other.error)
-        assert len(own.error) == len(own.values) == len(own.mass)
-        assert (own.error >= 0).all()
-        assert own.error.max() > 0
+    for shape, other in zip(model.shape_functions(bands=True), loaded.shape_functions(bands=True), strict=True):
+        np.testing.assert_array_equal(shape.error, other.error)
+        assert len(shape.error) == len(shape.values) == len(shape.mass)
+        assert (shape.error >= 0).all()
+        assert shape.error.max() > 0
 
 
 def test_without_a_partition_there_are_none():
@@ -56,7 +56,7 @@ def test_without_a_partition_there_are_none():
 def test_every_way_of_choosing_has_them(more):
     label = np.where(Y > 0.5, "up", "down")
     model = QuadBoostClassifierCV(cv=3, **more).fit(X, label)
-    assert all(own.error.max() > 0 for own in model.shape_functions(bands=True))
+    assert all(shape.error.max() > 0 for shape in model.shape_functions(bands=True))
     three = QuadBoostClassifierCV(cv=3, **more).fit(X, np.digitize(Y, [-0.3, 1.0]))
     assert three.ensemble_.bin_error.shape == (len(three.ensemble_.bin_mass), 3)
 
@@ -74,7 +74,9 @@ def test_they_are_as_large_as_those_of_a_bootstrap():
         return shape.values[np.searchsorted(shape.thresholds, grid)] - shape.mass @ shape.values / shape.mass.sum()
 
     drawn = (rng.integers(0, m, m) for _ in range(40))
-    other = [centred(QuadBoostRegressor(**model.best_params_).fit(rows[own], y[own]).ensemble_) for own in drawn]
+    other = [
+        centred(QuadBoostRegressor(**model.best_params_).fit(rows[sample], y[sample]).ensemble_) for sample in drawn
+    ]
     shape = model.shape_functions(bands=True)[0]
     error = shape.error[np.searchsorted(shape.thresholds, grid)]
     assert 0.6 < np.sqrt(np.mean(error**2) / np.mean(np.var(other, axis=0, ddof=1))) < 1.6

@@ -138,8 +138,8 @@ def test_thresholds_of_a_fold_can_be_kept_from_the_rows_held_out():
         problem = Problem.of_targets(values, LABELS, None, Reading(categorical_features=None))
         folds = Folds(problem, FIVE, options(), thresholds_per_fold=True)
         kept.append(folds.make(0).voters.cuts)
-    for own, changed in zip(*kept, strict=True):
-        np.testing.assert_array_equal(own, changed)
+    for fold, changed in zip(*kept, strict=True):
+        np.testing.assert_array_equal(fold, changed)
 
 
 def test_folds_with_thresholds_of_their_own_have_moments_of_their_own_voters():
@@ -147,8 +147,8 @@ def test_folds_with_thresholds_of_their_own_have_moments_of_their_own_voters():
     fold, (train, held_out) = folds.make(1), FIVE[1]
     assert any(len(a) != len(b) or (a != b).any() for a, b in zip(fold.voters.cuts, folds.voters.cuts, strict=True))
     for moments, rows in ((fold.train, train), (fold.held_out, held_out)):
-        own = fold.voters.code(X[rows])
-        assert_same_bits(moments, column_moments(fold.voters, own, REAL[rows], folds.weight[rows]))
+        codes = fold.voters.code(X[rows])
+        assert_same_bits(moments, column_moments(fold.voters, codes, REAL[rows], folds.weight[rows]))
 
 
 def test_the_voters_of_the_reference_are_those_of_the_folds():

@@ -26,19 +26,19 @@ each = pytest.mark.parametrize(
 
 
 def searched(name, weight=None, **changes):
-    search, _, own = SEARCHES[name]
-    return search(**{**OPTIONS, **own, "reg_lambda": GRID, "cv": 3, **changes}).fit(X, TARGETS[name], weight)
+    search, _, targets = SEARCHES[name]
+    return search(**{**OPTIONS, **targets, "reg_lambda": GRID, "cv": 3, **changes}).fit(X, TARGETS[name], weight)
 
 
 def naive(name, judge, weight=None, penalty="l1"):
     """Scores of a fit to each split, a row per strength."""
-    _, plain, own = SEARCHES[name]
+    _, plain, targets = SEARCHES[name]
     y, splitter = TARGETS[name], KFold(3) if plain is QuadBoostRegressor else StratifiedKFold(3)
     found = np.empty((len(GRID), 3))
     for k, (train, held_out) in enumerate(splitter.split(X, y)):
         weights = [None if weight is None else weight[rows] for rows in (train, held_out)]
         for i, lam in enumerate(GRID):
-            model = plain(**{**OPTIONS, **own, "penalty": penalty, "reg_lambda": lam, "tol": 1e-6})
+            model = plain(**{**OPTIONS, **targets, "penalty": penalty, "reg_lambda": lam, "tol": 1e-6})
             found[i, k] = judge(model.fit(X[train], y[train], weights[0]), X[held_out], y[held_out], weights[1])
     return found
 
@@ -79,10 +79,10 @@ def test_the_choice_is_the_best_mean_and_the_model_is_that_of_the_plain_estimato
     scores = found.cv_results_["mean_test_score"]
     assert found.best_score_ == scores.min()
     assert found.best_params_["reg_lambda"] == found.cv_results_["param_reg_lambda"][found.best_index_]
-    _, plain, own = SEARCHES[name]
-    known = plain(**{**OPTIONS, **own, "reg_lambda": found.best_params_["reg_lambda"]}).fit(X, TARGETS[name])
+    _, plain, targets = SEARCHES[name]
+    known = plain(**{**OPTIONS, **targets, "reg_lambda": found.best_params_["reg_lambda"]}).fit(X, TARGETS[name])
     np.testing.assert_array_equal(found.predict(X), known.predict(X))
-    assert found.ensemble_.loss == own["loss"]
+    assert found.ensemble_.loss == targets["loss"]
 
 
 @pytest.mark.slow
@@ -125,9 +125,9 @@ def test_a_number_of_strengths_reaches_down_from_the_strongest_useful_one(name):
     strengths = found.cv_results_["param_reg_lambda"]
     assert len(strengths) == 4
     assert (np.diff(strengths) < 0).all()
-    _, plain, own = SEARCHES[name]
-    strongest = plain(**{**OPTIONS, **own, "reg_lambda": 1.001 * strengths[0]}).fit(X, TARGETS[name])
-    weaker = plain(**{**OPTIONS, **own, "reg_lambda": 0.8 * strengths[0]}).fit(X, TARGETS[name])
+    _, plain, targets = SEARCHES[name]
+    strongest = plain(**{**OPTIONS, **targets, "reg_lambda": 1.001 * strengths[0]}).fit(X, TARGETS[name])
+    weaker = plain(**{**OPTIONS, **targets, "reg_lambda": 0.8 * strengths[0]}).fit(X, TARGETS[name])
     assert len(strongest.ensemble_.feature) <= 1 < 1 + len(weaker.ensemble_.feature)
 
 

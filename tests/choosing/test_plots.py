@@ -61,9 +61,11 @@ def test_the_lines_are_the_weights():
 def test_shapes_are_those_of_the_ensembles():
     path = path_of("l2", strengths=3)
     ax = plot_shapes(path, 0)
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == [f"{own:.2g}" for own in path.strength]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == [
+        f"{strength:.2g}" for strength in path.strength
+    ]
     for i, line in enumerate(ax.lines):
-        shape = next(own for own in path.ensemble(i).shape_functions() if own.feature == 0)
+        shape = next(shape for shape in path.ensemble(i).shape_functions() if shape.feature == 0)
         x, y = line.get_xydata().T
         np.testing.assert_array_equal(x[1:-1], shape.thresholds)
         np.testing.assert_array_equal(y, [*shape.values, shape.values[-1]])

@@ -72,13 +72,13 @@ def test_weights_as_grown_are_scored_as_they_are():
 def test_under_another_loss_the_score_is_that_loss(penalty):
     counts = np.rint(np.exp(np.clip(SQUARE, -2, 2)))
     found = score(penalty, [0.05], counts, loss="poisson")
-    for split, own in zip(SPLITS, found[0], strict=True):
+    for split, scores in zip(SPLITS, found[0], strict=True):
         model = QuadBoostRegressor(
             penalty, n_trees=N_TREES, max_leaves=5, random_state=7, thresholds=12, categorical_features=[4],
             min_category_count=1, tol=1e-5, reg_lambda=0.05, loss="poisson",
         ).fit(X[split.train], counts[split.train])  # fmt: skip
         rate, known = model.predict(X[split.held_out]), counts[split.held_out]
-        assert own == pytest.approx(np.mean(rate - known * np.log(rate)), rel=0.01)
+        assert scores == pytest.approx(np.mean(rate - known * np.log(rate)), rel=0.01)
 
 
 def test_trees_do_not_see_the_targets_of_rows_held_out():
@@ -130,21 +130,21 @@ def test_strengths_to_try_fall_or_for_caps_rise(penalty, loss):
     problem = Problem.of_targets(X, SQUARE, None, READING)
     given = options(growth=GROWTH, loss=loss)
     found = candidates_with_trees([penalty], {penalty: 5}, problem, given, N_TREES)
-    values = np.array([own.strength for own in found])
+    values = np.array([candidate.strength for candidate in found])
     assert len(values) == 5
     assert (np.diff(values) < 0).all() or penalty == "linf"
     assert (values > 0).all()
-    assert {own.n_trees for own in found} == {N_TREES}
+    assert {candidate.n_trees for candidate in found} == {N_TREES}
 
 
 def test_strengths_that_are_given_are_tried_as_they_are():
     problem = Problem.of_targets(X, LABELS, None, READING)
     found = candidates_with_trees(["l2", None], {"l2": [0.5, 0.7]}, problem, options(growth=GROWTH), 3)
-    assert [(own.penalty, own.strength) for own in found[:2]] in (
+    assert [(candidate.penalty, candidate.strength) for candidate in found[:2]] in (
         [("l2", 0.5), ("l2", 0.7)],
         [("l2", 0.7), ("l2", 0.5)],
     )
     assert found[2].penalty is None
-    own = with_trees(options(growth=GROWTH), found[0])
-    assert (own.penalty, own.reg_lambda, own.growth.n_trees) == ("l2", found[0].strength, 3)
-    assert own.growth.seed == 7
+    its_options = with_trees(options(growth=GROWTH), found[0])
+    assert (its_options.penalty, its_options.reg_lambda, its_options.growth.n_trees) == ("l2", found[0].strength, 3)
+    assert its_options.growth.seed == 7

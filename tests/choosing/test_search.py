@@ -48,7 +48,7 @@ def naive(folds: Folds, candidates, rounds=ROUNDS) -> np.ndarray:
             risks = []
             for train, held_out in folds.splits:
                 moments = column_moments(folds.voters, folds.codes[train], rows.y[train], part(rows.weight, train))
-                own = []
+                scores = []
                 for output in range(rows.y.shape[1]):
                     run = run_rounds(
                         moments,
@@ -59,8 +59,8 @@ def naive(folds: Folds, candidates, rounds=ROUNDS) -> np.ndarray:
                         output=output,
                     )
                     residual = rows.y[held_out, output] - run.intercept - H[held_out] @ run.weight
-                    own.append(np.average(residual**2, weights=part(rows.weight, held_out)))
-                risks.append(np.mean(own))
+                    scores.append(np.average(residual**2, weights=part(rows.weight, held_out)))
+                risks.append(np.mean(scores))
             table.append(risks)
     return np.array(table)
 
@@ -297,7 +297,7 @@ def test_a_constant_target_has_strengths_too(name):
 def test_several_outputs_share_the_largest_strength():
     both = folds_of(np.column_stack([REAL, 3 * LABELS])).all_rows
     single = [folds_of(y).all_rows for y in (REAL, 3 * LABELS)]
-    assert strengths_of("l1", 2, both, True)[0] == max(strengths_of("l1", 2, own, True)[0] for own in single)
+    assert strengths_of("l1", 2, both, True)[0] == max(strengths_of("l1", 2, moments, True)[0] for moments in single)
 
 
 @pytest.mark.parametrize("given", [0.1, "auto", None, [], 1, True, [0.1, -1.0], [0.0], ["a"], [np.nan]])
@@ -339,11 +339,11 @@ def test_runs_that_learn_noise_are_given_up_and_the_choice_is_the_same(monkeypat
     weakest = lam.min()
     assert rounds[lam == weakest].max() < known_rounds[known_lam == weakest].max() / 4
     for strength in np.unique(lam):  # until then scores are the same
-        own, all_of_them = (
+        stopped, all_of_them = (
             result.cv_results_["mean_test_score"][result.cv_results_["param_reg_lambda"] == strength]
             for result in (found, known)
         )
-        np.testing.assert_array_equal(own[:50], all_of_them[: min(50, len(own))])
+        np.testing.assert_array_equal(stopped[:50], all_of_them[: min(50, len(stopped))])
 
 
 @pytest.mark.slow

@@ -48,7 +48,7 @@ def test_frames_with_other_divisions_are_aligned_by_their_index(frame):
     X, y = dd.from_pandas(frame[["a"]], npartitions=4), dd.from_pandas(frame["y"], npartitions=3)
     rows, targets = rows_of(parts_of(X, y, None))
     assert len(rows) == X.npartitions
-    assert targets == [[-value for value in own] for own in rows]
+    assert targets == [[-value for value in part] for part in rows]
 
 
 def test_frames_without_an_index_in_common_are_refused(frame):
@@ -61,8 +61,8 @@ def test_blocks_of_an_array_are_parts_also_where_its_columns_are_divided(frame):
     X, y = da.from_array(frame[["a", "b"]].to_numpy(), (7, 1)), da.from_array(frame["y"].to_numpy(), 9)
     source = parts_of(X, y, da.ones(N_ROWS, chunks=N_ROWS))
     rows, targets = rows_of(source)
-    assert [len(own) for own in rows] == [7, 7, 7, 7, 7, 5]
-    assert targets == [[-value for value in own] for own in rows]
+    assert [len(part) for part in rows] == [7, 7, 7, 7, 7, 5]
+    assert targets == [[-value for value in part] for part in rows]
     assert all(part.X.shape[1] == 2 and part.weight.sum() == len(part.y) for part in source.gather())
 
 
@@ -70,8 +70,8 @@ def test_arrays_whose_sizes_are_not_known_are_parts_if_they_have_as_many_blocks(
     X, y = da.from_array(frame[["a", "b"]].to_numpy(), (7, 1)), da.from_array(frame["y"].to_numpy(), 7)
     few = X[:, 0] > 10  # the first block is empty
     rows, targets = rows_of(parts_of(X[few], y[few], None))
-    assert [len(own) for own in rows] == [3, 7, 7, 7, 5]
-    assert targets == [[-value for value in own] for own in rows]
+    assert [len(part) for part in rows] == [3, 7, 7, 7, 5]
+    assert targets == [[-value for value in part] for part in rows]
     with pytest.raises(ValueError, match="X has 6 partitions and y has 5, and which rows belong together is not known"):
         parts_of(X[few], y.rechunk(9), None)
 
@@ -79,7 +79,7 @@ def test_arrays_whose_sizes_are_not_known_are_parts_if_they_have_as_many_blocks(
 def test_a_frame_and_an_array_go_together(frame):
     rows = dd.from_pandas(frame, npartitions=3)
     found, targets = rows_of(parts_of(rows[["a"]], rows["y"].to_dask_array(), None))
-    assert targets == [[-value for value in own] for own in found]
+    assert targets == [[-value for value in part] for part in found]
 
 
 def test_a_different_number_of_rows_is_refused(frame):
@@ -97,17 +97,17 @@ def spoilt(frame, change):
     rows = dd.from_pandas(frame, npartitions=3)
     second = rows.divisions[1]
     return rows.map_partitions(
-        lambda own: change(own) if own.index[0] == second else own, meta=rows._meta, enforce_metadata=False
+        lambda block: change(block) if block.index[0] == second else block, meta=rows._meta, enforce_metadata=False
     )
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda own: own.rename(columns={"b": "z"}), r"the columns \['a', 'z', 'c', 'y'\], where X says"),
-        (lambda own: own[["a", "b", "c"]], "where X says the columns"),
-        (lambda own: own.assign(c=1.5), "numbers in column 'c', where X says text or categories; convert it"),
-        (lambda own: own.assign(a="x"), "text or categories in column 'a', where X says numbers; convert it"),
+        (lambda block: block.rename(columns={"b": "z"}), r"the columns \['a', 'z', 'c', 'y'\], where X says"),
+        (lambda block: block[["a", "b", "c"]], "where X says the columns"),
+        (lambda block: block.assign(c=1.5), "numbers in column 'c', where X says text or categories; convert it"),
+        (lambda block: block.assign(a="x"), "text or categories in column 'a', where X says numbers; convert it"),
     ],
 )
 def test_a_partition_with_other_columns_is_named(frame, change, message):
@@ -117,7 +117,7 @@ def test_a_partition_with_other_columns_is_named(frame, change, message):
 
 
 def test_whole_and_real_numbers_are_of_one_kind(frame):
-    X = spoilt(frame, lambda own: own.assign(a=own["a"].astype(int)))
+    X = spoilt(frame, lambda block: block.assign(a=block["a"].astype(int)))
     assert len(parts_of(X, X["y"], None).gather()) == 3
 
 

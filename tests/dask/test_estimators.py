@@ -50,7 +50,7 @@ def client():
         yield client
 
 
-def estimator(kind, client=None, source=lambda own: own, **options):
+def estimator(kind, client=None, source=lambda parts: parts, **options):
     """One whose source is changed before the fit."""
 
     class Changed(getattr(on_dask, f"DaskQuadBoost{kind}")):
@@ -68,9 +68,9 @@ def divided(*tables, n_parts, seed):
     def collection(whole):
         if isinstance(whole, np.ndarray):
             shape = (np.nan, *whole.shape[1:])
-            blocks = [da.from_delayed(dask.delayed(whole[own]), shape, whole.dtype) for own in slices]
+            blocks = [da.from_delayed(dask.delayed(whole[part]), shape, whole.dtype) for part in slices]
             return da.concatenate(blocks, allow_unknown_chunksizes=True)
-        blocks = [dask.delayed(whole.iloc[own]) for own in slices]
+        blocks = [dask.delayed(whole.iloc[part]) for part in slices]
         return dd.from_delayed(blocks, meta=whole.iloc[:0], verify_meta=False)
 
     return [None if whole is None else collection(whole) for whole in tables]
@@ -97,7 +97,7 @@ def assert_same_fit(name, weight, n_parts, seed, **changes):
 @pytest.mark.parametrize("name", FITS)
 def test_partitions_give_the_model_of_one_machine(in_this_process, name, weight, room):
     seed = list(FITS).index(name)
-    assert_same_fit(name, weight, 1 + 3 * seed, seed, source=lambda own: replace(own, room=room))
+    assert_same_fit(name, weight, 1 + 3 * seed, seed, source=lambda parts: replace(parts, room=room))
 
 
 @pytest.mark.parametrize("by", ["class", "level"])
@@ -106,15 +106,16 @@ def test_partitions_of_one_class_or_with_levels_of_their_own_give_the_model_of_o
     rows = X.assign(text=X["text"].astype("category"))
     key = y if by == "class" else rows["text"].cat.codes.to_numpy()
     each = [key == value for value in [7, *np.unique(key), 8]]  # the first and the last are empty
-    blocks = [rows[own].assign(text=rows["text"][own].cat.remove_unused_categories()) for own in each]
+    blocks = [rows[is_part].assign(text=rows["text"][is_part].cat.remove_unused_categories()) for is_part in each]
     collections = (
         dd.from_delayed([dask.delayed(block) for block in blocks], meta=rows.iloc[:0], verify_meta=False),
         da.concatenate(  # whose sizes are not known
-            [da.from_delayed(dask.delayed(y[own]), (np.nan,), y.dtype) for own in each], allow_unknown_chunksizes=True
+            [da.from_delayed(dask.delayed(y[is_part]), (np.nan,), y.dtype) for is_part in each],
+            allow_unknown_chunksizes=True,
         ),
     )
-    found = estimator("Classifier", source=lambda own: replace(own, room=0), thresholds=30).fit(*collections)
-    order = np.concatenate([np.flatnonzero(own) for own in each])
+    found = estimator("Classifier", source=lambda parts: replace(parts, room=0), thresholds=30).fit(*collections)
+    order = np.concatenate([np.flatnonzero(is_part) for is_part in each])
     assert_same_model(found, found._local(thresholds=30).fit(rows.iloc[order], y[order]))
 
 
@@ -134,12 +135,12 @@ def test_a_plain_estimator_is_left(in_this_process, tmp_path):
 @pytest.mark.parametrize("kind", ["Classifier", "Regressor", "ClassifierCV", "RegressorCV"])
 def test_parameters_are_those_of_the_plain_estimator_and_the_client(kind):
     one = getattr(on_dask, f"DaskQuadBoost{kind}")
-    plain, own = one._local(), one(client="somewhere")
-    assert own.get_params() == plain.get_params() | {"client": "somewhere"}
-    assert is_classifier(own) == is_classifier(plain)
-    copied = clone(own.set_params(max_rounds=3))
+    plain, with_client = one._local(), one(client="somewhere")
+    assert with_client.get_params() == plain.get_params() | {"client": "somewhere"}
+    assert is_classifier(with_client) == is_classifier(plain)
+    copied = clone(with_client.set_params(max_rounds=3))
     assert (copied.max_rounds, copied.client) == (3, "somewhere")
-    assert pickle.loads(pickle.dumps(own)).get_params() == own.get_params() | {"client": None}
+    assert pickle.loads(pickle.dumps(with_client)).get_params() == with_client.get_params() | {"client": None}
     with pytest.raises(TypeError, match="unexpected keyword argument 'rate'"):
         one(rate=1)
 
@@ -187,7 +188,7 @@ except ImportError as error:
 def test_two_processes_give_the_model_of_one(client, name):
     seed = 10 + list(FITS).index(name)
     weight = list(WEIGHTS.values())[seed % len(WEIGHTS)]
-    assert_same_fit(name, weight, 11, seed, client=client, source=lambda own: replace(own, room=0))
+    assert_same_fit(name, weight, 11, seed, client=client, source=lambda parts: replace(parts, room=0))
 
 
 @pytest.mark.slow

@@ -76,8 +76,8 @@ def test_explanations_of_a_frame(frame, scale):
     same(found.values, wanted.values)
     same(found.by_feature(), wanted.by_feature())
     pd.testing.assert_frame_equal(found.to_frame().compute(), wanted.to_frame())
-    own = model.explain(rows, background=frame[:50]).values
-    same(own, local.explain(frame, background=frame[:50]).values)
+    values = model.explain(rows, background=frame[:50]).values
+    same(values, local.explain(frame, background=frame[:50]).values)
 
 
 def test_a_row_is_no_table(frame):

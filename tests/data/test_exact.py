@@ -163,10 +163,10 @@ def test_the_mean_does_not_depend_on_the_order_of_rows():
     rng = np.random.default_rng(0)
     value, weight = rng.normal(size=1_000) * 10.0 ** rng.integers(-8, 8, size=1_000), rng.uniform(size=1_000)
     order = rng.permutation(1_000)
-    for own in (None, weight):
-        mean = exact_mean(value, own)
-        assert mean == exact_mean(value[order], None if own is None else own[order])
-        assert mean == pytest.approx(np.average(value, weights=own), rel=1e-9)
+    for weights in (None, weight):
+        mean = exact_mean(value, weights)
+        assert mean == exact_mean(value[order], None if weights is None else weights[order])
+        assert mean == pytest.approx(np.average(value, weights=weights), rel=1e-9)
 
 
 # --- weights as repetitions, however large ------------------------------------------------------------------

@@ -239,10 +239,10 @@ CLASSES, POSITION = np.array(["a", "b"]), np.array([0, 0, 0, 1])
 
 def test_balanced_classes_weigh_the_same_together():
     weight = np.array([1.0, 2.0, 3.0, 4.0])
-    for own in (None, weight):
-        found = times(own, class_weights("balanced", CLASSES, np.bincount(POSITION, own)), POSITION)
+    for weights in (None, weight):
+        found = times(weights, class_weights("balanced", CLASSES, np.bincount(POSITION, weights)), POSITION)
         assert found[:3].sum() == pytest.approx(found[3:].sum())
-        assert found.sum() == pytest.approx(4.0 if own is None else weight.sum())
+        assert found.sum() == pytest.approx(4.0 if weights is None else weight.sum())
 
 
 def test_a_class_that_is_not_named_weighs_one():

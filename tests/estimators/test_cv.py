@@ -287,8 +287,8 @@ def test_a_splitter_does_not_see_rows_of_weight_zero(search):
     kept, groups = weight > 0, np.arange(M) // 8
     for more in ({"cv": 3}, {"cv": KFold(4)}, {"cv": 3, "groups": groups}):
         one = fitted(search, weight, **more)
-        own = {**more, "groups": groups[kept]} if "groups" in more else more
-        cv, own_groups = own["cv"], own.get("groups")
+        arguments = {**more, "groups": groups[kept]} if "groups" in more else more
+        cv, own_groups = arguments["cv"], arguments.get("groups")
         other = search(**{**OPTIONS, **GRID, "cv": cv}).fit(
             X[kept], y_of(search)[kept], weight[kept], groups=own_groups
         )

@@ -60,7 +60,7 @@ def test_trees_do_not_hurt_where_features_add_up():
     for seed in range(6):
         (X, y), (other, known) = additive(400, seed), additive(4_000, 100 + seed)
         models = [QuadBoostClassifierCV(n_trees=n, thresholds=20).fit(X, y) for n in ("auto", 0)]
-        losses.append([log_loss(known, own.predict_proba(other)) for own in models])
+        losses.append([log_loss(known, model.predict_proba(other)) for model in models])
     with_trees, without = np.mean(losses, axis=0)
     assert (
         with_trees < 1.04 * without
@@ -114,7 +114,7 @@ def test_random_state_seeds_the_trees_of_the_folds():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scoring", ["error", *(pytest.param(own, marks=pytest.mark.slow) for own in SCORERS)])
+@pytest.mark.parametrize("scoring", ["error", *(pytest.param(scorer, marks=pytest.mark.slow) for scorer in SCORERS)])
 def test_other_scores_choose_trees_for_xor_too(scoring):
     X, y = xor(300, noise=0.05)
     model = QuadBoostClassifierCV(n_trees="auto", scoring=scoring, **FEW | {"reg_lambda": 2, "rounds": 3}).fit(X, y)

@@ -25,5 +25,5 @@ def test_every_attribute_that_is_described_is_set_by_a_fit(estimator):
     ("search", "plain"), [(QuadBoostClassifierCV, QuadBoostClassifier), (QuadBoostRegressorCV, QuadBoostRegressor)]
 )
 def test_searches_describe_the_parameters_that_the_others_do_not_have(search, plain):
-    own = search().get_params().keys() - plain().get_params().keys()
-    assert [name for name in own if f" {name} : " not in search.__doc__] == []
+    added = search().get_params().keys() - plain().get_params().keys()
+    assert [name for name in added if f" {name} : " not in search.__doc__] == []

@@ -48,7 +48,7 @@ def test_the_best_pass_on_the_validation_rows_is_taken(name):
     assert len(losses) == best + 1 + 3
     found = model.decision_function(X[HELD_OUT]) if hasattr(model, "classes_") else model.predict(X[HELD_OUT])
     np.testing.assert_allclose(found, stages[-1], rtol=1e-12)
-    known = [mean_loss(name, np.log(own) if name == "poisson" else own, y) for own in stages]
+    known = [mean_loss(name, np.log(stage) if name == "poisson" else stage, y) for stage in stages]
     np.testing.assert_allclose(losses[: best + 1], known, rtol=2e-3 if name == "quantile" else 1e-9)
 
 
@@ -69,9 +69,9 @@ def test_callbacks_hear_of_every_pass_and_can_stop(name):
 
     model = fitted(name, callbacks=[callback])
     assert one(model.stop_reason_) == "callback"
-    assert [own[0] for own in heard] == [1, 2]
-    np.testing.assert_array_equal([own[1] for own in heard], one(model.history_)["loss"])
-    np.testing.assert_array_equal([own[2] for own in heard], one(model.history_)["validation_loss"])
+    assert [news[0] for news in heard] == [1, 2]
+    np.testing.assert_array_equal([news[1] for news in heard], one(model.history_)["loss"])
+    np.testing.assert_array_equal([news[2] for news in heard], one(model.history_)["validation_loss"])
 
 
 # --- metrics -------------------------------------------------------------------------------------------------

@@ -100,9 +100,12 @@ def test_models_of_any_kind_are_monotone_exactly(seed, tmp_path):
     model.save(tmp_path / "model.h5")
     loaded = quadboost.load(tmp_path / "model.h5")
     moves = [
-        check_ladders(own, signs, frame, score)
-        for own in (model, loaded)
-        for score in (None, lambda rows, own=own: [own.decision_function(row) for row in rows.to_dict("records")])
+        check_ladders(either, signs, frame, score)
+        for either in (model, loaded)
+        for score in (
+            None,
+            lambda rows, either=either: [either.decision_function(row) for row in rows.to_dict("records")],
+        )
     ]
     assert len(set(moves)) == 1
 
@@ -241,7 +244,9 @@ def test_ordered_categories_are_numbers_in_the_order_of_their_levels(options, tm
     np.testing.assert_array_equal(loaded.predict(rows.assign(grade=range(5))), found)  # and so has a place
     assert any("grade = none" in reason for reason in loaded.explain(rows[:1]).reasons(99)[0])
     for rule in loaded.rules():
-        assert not any("grade > 1.5" in own.words or "grade <= 1.5" in own.words for own in rule.conditions)
+        assert not any(
+            "grade > 1.5" in condition.words or "grade <= 1.5" in condition.words for condition in rule.conditions
+        )
 
 
 def test_libraries_agree_on_ordered_categories():
@@ -365,7 +370,7 @@ def test_trees_are_grown_to_the_signs():
         trees = QuadBoostRegressor(**RULES, penalty="l2", monotonic_cst=signs).fit(X, y).ensemble_.trees
         mixed = 0
         for node, path in enumerate(trees.paths()):
-            sides = {SIGNS.get(int(trees.feature[own]), 0) * (1 if right else -1) for own, right in path}
+            sides = {SIGNS.get(int(trees.feature[asked]), 0) * (1 if right else -1) for asked, right in path}
             mixed += not trees.is_leaf[node] and sides >= {1, -1}
         assert (mixed == 0) == bool(signs)
 
@@ -383,7 +388,7 @@ def test_only_features_meet_that_may(estimator, cst):
     assert max(map(len, met)) == {"pairwise": 2, "no_interactions": 1}.get(str(cst), 3 if 3 in map(len, cst) else 2)
     if not isinstance(cst, str):
         rest = set(range(4)) - set().union(*cst)
-        assert all(any(own <= set(group) for group in [*cst, rest]) for own in met)
+        assert all(any(features <= set(group) for group in [*cst, rest]) for features in met)
 
 
 def test_features_that_may_meet_go_by_their_names_and_unknown_ones_are_refused():

@@ -32,6 +32,8 @@ FITS = {
     "weighted": lambda X: QuadBoostRegressor(max_rounds=20).fit(X, Y, np.arange(M) % 3),
     "validation": lambda X: QuadBoostRegressor(max_rounds=20, validation_fraction=0.2, random_state=0).fit(X, Y),
     "theory": lambda X: QuadBoostClassifier(max_rounds=20, reg_lambda="theory").fit(X, Y),
+    "rules": lambda X: QuadBoostRegressor(n_trees=3).fit(X, Y),
+    "logistic": lambda X: QuadBoostClassifier(loss="logistic", reg_lambda=0.1).fit(X, Y),
     "search": lambda X: QuadBoostClassifierCV(**SEARCH).fit(X, Y),
     "search by error": lambda X: QuadBoostClassifierCV(**SEARCH, scoring="error").fit(X, Y),
     "search, own thresholds": lambda X: QuadBoostRegressorCV(**SEARCH, thresholds_per_fold=True).fit(X, Y),

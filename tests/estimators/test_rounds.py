@@ -300,7 +300,7 @@ def told():
     with warnings.catch_warnings(record=True) as all_of_them:
         warnings.simplefilter("always")
         yield all_of_them
-    assert {own.category for own in all_of_them} <= {ConvergenceWarning}
+    assert {warning.category for warning in all_of_them} <= {ConvergenceWarning}
 
 
 @pytest.mark.parametrize("options", [{}, {"reg_lambda": 0.003}, {"penalty": "l2"}, {"penalty": "linf"}], ids=str)

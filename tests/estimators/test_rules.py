@@ -49,8 +49,8 @@ each_loss = pytest.mark.parametrize("kind", LOSSES)
 
 
 def fitted(kind="labels", Z=X, y=None, weight=None, **options):
-    estimator, own, given = LOSSES[kind]
-    return estimator(**{**SMALL, **given, **options}).fit(Z, own if y is None else y, weight)
+    estimator, targets, arguments = LOSSES[kind]
+    return estimator(**{**SMALL, **arguments, **options}).fit(Z, targets if y is None else y, weight)
 
 
 def parity(m, n, seed=0):
@@ -94,7 +94,7 @@ def test_pairs_cannot_say_what_takes_three():
     (Z, y), (other, known) = parity(2_000, 3), parity(2_000, 3, seed=1)
     model = QuadBoostClassifier(n_trees=30, thresholds=20, max_conditions=2).fit(Z, y)
     assert abs(model.score(other, known) - 0.5) < 0.06
-    assert max(len({own.feature for own in rule.conditions}) for rule in model.ensemble_.rules()) == 2
+    assert max(len({condition.feature for condition in rule.conditions}) for rule in model.ensemble_.rules()) == 2
 
 
 def test_no_trees_are_the_stumps_of_before():
@@ -267,7 +267,7 @@ def test_a_metric_of_one_s_own_sees_predictions():
 def test_callbacks_are_called_and_may_stop(options):
     seen = []
     fitted(**options, callbacks=[lambda *given: seen.append(given)], callback_every=1, tol=1e-8)
-    assert [own[0] for own in seen] == list(range(1, len(seen) + 1))
+    assert [news[0] for news in seen] == list(range(1, len(seen) + 1))
     assert len(seen) > 2
     assert seen[-1][1] < seen[0][1]
     model = fitted(**options, callbacks=[lambda number, *_: number == 2], callback_every=1, tol=1e-8)

@@ -24,5 +24,5 @@ def test_masses_are_in_the_order_of_the_bins():
     assert of_x.tolist() == [2.0, 5.0, 3.0, 1.0]
     assert of_levels.tolist() == [0.0, 4.0, 3.0, 3.0, 1.0]  # never seen, the levels, missing
     counted = Coding.of(several_outputs()).masses_of(np.array([[0.0, 1.0, 0.0], [0.0, -1.0, 0.0], [np.nan, 1.0, 0.0]]))
-    assert [own.tolist() for own in counted] == [[0, 2, 0, 1], [1, 0, 2, 0, 0]]
+    assert [masses.tolist() for masses in counted] == [[0, 2, 0, 1], [1, 0, 2, 0, 0]]
     assert Coding.of(Ensemble([0], [0.0], [1.0], 0.0, n_features=1)).masses() is None

@@ -30,16 +30,16 @@ def test_a_single_threshold_and_none_have_ends_too():
     model = Ensemble([0], [0.0], [1.0], 0.0, kind=[2], n_features=1)
     picture = picture_of(model, model.shape_functions()[0])
     assert picture.curve.values.tolist() == [-1.0]
-    assert [own.name for own in picture.levels] == ["missing"]
+    assert [level.name for level in picture.levels] == ["missing"]
 
 
 def test_levels_are_bars_with_missing_and_never_seen_apart():
     model = several_outputs()
     picture = picture_of(model, model.shape_functions()[1], output=1)
     assert picture.curve is None
-    assert [own.name for own in picture.levels] == ["r, s", "p", "q", "missing", "never seen"]
-    assert [own.is_special for own in picture.levels] == [False] * 3 + [True] * 2
-    assert sum(own.share or 0.0 for own in picture.levels) == pytest.approx(1.0)
+    assert [level.name for level in picture.levels] == ["r, s", "p", "q", "missing", "never seen"]
+    assert [level.is_special for level in picture.levels] == [False] * 3 + [True] * 2
+    assert sum(level.share or 0.0 for level in picture.levels) == pytest.approx(1.0)
     assert picture.levels[0].value - picture.levels[2].value == pytest.approx(1.5)
 
 
@@ -51,7 +51,7 @@ def test_of_very_many_levels_the_most_frequent_are_drawn():
     )
     picture = picture_of(model, model.shape_functions()[0])
     assert picture.n_left_out == n - 12
-    assert {own.name for own in picture.levels if not own.is_special} == {f"v{i}" for i in range(n - 12, n)}
+    assert {level.name for level in picture.levels if not level.is_special} == {f"v{i}" for i in range(n - 12, n)}
 
 
 def test_heavy_tails_have_a_scale_on_which_they_can_be_read():
@@ -74,7 +74,7 @@ def test_ticks_are_round_few_and_within():
             found = ticks(low, high, scale)
             assert 1 <= len(found) <= 11
             room = 1e-9 * (high - low + 1)
-            assert all(low - room <= own <= high + room for own in found), (scale, low, high, found)
+            assert all(low - room <= tick <= high + room for tick in found), (scale, low, high, found)
 
 
 def test_numbers_are_short():

@@ -17,9 +17,11 @@ GOLDEN_1 = Path(__file__).parents[1] / "data" / "model-v1.h5"
 def test_counts_give_what_the_training_rows_give(kind):
     model, X, _ = fitted()
     counted, measured = model.importances(kind), model.importances(kind, X)
-    assert [own.term for own in counted] == [own.term for own in measured]
-    np.testing.assert_allclose([own.importance for own in counted], [own.importance for own in measured], rtol=1e-10)
-    assert [own.importance for own in counted] == sorted((own.importance for own in counted), reverse=True)
+    assert [term.term for term in counted] == [term.term for term in measured]
+    np.testing.assert_allclose(
+        [term.importance for term in counted], [term.importance for term in measured], rtol=1e-10
+    )
+    assert [term.importance for term in counted] == sorted((term.importance for term in counted), reverse=True)
 
 
 def test_they_are_what_their_names_say():

@@ -42,8 +42,8 @@ def test_a_band_is_drawn_where_there_is_one():
     model = QuadBoostClassifierCV(cv=3).fit(X, y)
     ax = model.plot_shape("x")
     assert "± 1 standard error" in [text.get_text() for text in ax.get_legend().get_texts()]
-    (band,) = [own for own in ax.collections if own.get_label() == "± 1 standard error"]
-    shape = next(own for own in model.shape_functions(bands=True) if own.name == "x")
+    (band,) = [drawn for drawn in ax.collections if drawn.get_label() == "± 1 standard error"]
+    shape = next(shape for shape in model.shape_functions(bands=True) if shape.name == "x")
     heights = np.ptp(band.get_paths()[0].vertices[:, 1])
     assert heights >= 2 * shape.error.max() * 0.999
 
@@ -69,8 +69,8 @@ def test_a_heavy_tail_has_another_axis_and_unused_features_say_so():
 def test_importances_are_bars_in_order():
     model, _, _ = fitted()
     ax = model.plot_importances(n=3)
-    assert [bar.get_width() for bar in ax.patches] == [own.importance for own in model.importances()[:3]]
-    assert [text.get_text() for text in ax.get_yticklabels()] == [own.term for own in model.importances()[:3]]
+    assert [bar.get_width() for bar in ax.patches] == [term.importance for term in model.importances()[:3]]
+    assert [text.get_text() for text in ax.get_yticklabels()] == [term.term for term in model.importances()[:3]]
     assert ax.get_xlabel() == "mean absolute contribution (log-odds of yes)"
 
 
@@ -151,7 +151,7 @@ def test_rules_that_begin_alike_can_be_told_apart():
     X = pd.DataFrame(rng.normal(size=(500, 3)), columns=["income of the household", "debt of the household", "age"])
     y = (X.iloc[:, 0] > 0) & (X.iloc[:, 1] > 0) | (X.iloc[:, 2] > 1)
     model = QuadBoostClassifier(n_trees=5, max_leaves=4).fit(X, y)
-    labels = [own.get_text() for own in model.plot_importances(n=8).get_yticklabels()]
+    labels = [label.get_text() for label in model.plot_importances(n=8).get_yticklabels()]
     assert len(set(labels)) == len(labels) == 8
     ax = model.explain(X).plot(0)
     assert ax.get_window_extent().width > 0.3 * ax.figure.get_window_extent().width

@@ -22,7 +22,7 @@ def test_two_classes_have_curves_and_a_table_that_is_right():
     assert [name for _, name in figures] == ["area under the ROC curve", "accuracy", "log-loss"]
     known = confusion_matrix(y, model.predict(X))
     found = [
-        [int(re.search(rf'id="{own}">([\d,]+)<', text)[1].replace(",", "")) for own in row]
+        [int(re.search(rf'id="{cell}">([\d,]+)<', text)[1].replace(",", "")) for cell in row]
         for row in (("tn", "fp"), ("fn", "tp"))
     ]
     assert found == known.tolist()
@@ -42,8 +42,8 @@ def test_the_border_moves_through_right_counts():
 
 def test_one_class_and_no_rows_say_so():
     model, X, y = fitted()
-    own = y == "yes"
-    text, figures = quality_section(model.ensemble_, model.decision_function(X[own]), y[own])
+    is_yes = y == "yes"
+    text, figures = quality_section(model.ensemble_, model.decision_function(X[is_yes]), y[is_yes])
     assert "All rows are yes: nothing can be said" in text
     assert "accuracy" in dict(map(reversed, figures))
     text, figures = quality_section(model.ensemble_, np.empty(0), [])

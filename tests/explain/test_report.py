@@ -148,7 +148,7 @@ def test_downloads_are_in_the_page():
 
     model, X, y = fitted()
     links = checked(report_html(model, X, y)).links
-    found = [base64.b64decode(own.split(",", 1)[1]) for own in links if own.startswith("data:") and "base64" in own]
+    found = [base64.b64decode(link.split(",", 1)[1]) for link in links if link.startswith("data:") and "base64" in link]
     assert len(found) == 3
     assert b"points" in found[0]
     assert found[1].decode() == shapes_csv(model.ensemble_)
@@ -278,9 +278,9 @@ def test_the_waterfall_ends_at_the_score_and_changes_flip_the_label(shown):
     label = "yes" if scores(page)[0] > 0 else "no"
     other = {"yes": "no", "no": "yes"}[label]
     assert changes
-    assert all(own.endswith(f": {other}") or own.startswith("no single feature") for own in changes)
+    assert all(change.endswith(f": {other}") or change.startswith("no single feature") for change in changes)
     found = next(
-        (re.match(r"x \(now .*\)(above|at most) (\S+):", own) for own in changes if own.startswith("x ")), None
+        (re.match(r"x \(now .*\)(above|at most) (\S+):", change) for change in changes if change.startswith("x ")), None
     )
     if found:
         page.type_into("f0", repr(float(found[2]) + (1e-6 if found[1] == "above" else -1e-6)))

@@ -89,8 +89,8 @@ def test_tables_and_the_long_way_have_the_same_result(n):
     """Of a rule, of another whose conditions are the first of it, and of one that shares some, with two outputs."""
     conditions = tuple(Condition(j, f"f{j}", low=-1.0) for j in range(n))
     rules = [
-        Rule(own, np.array([1.0, -0.5]), 0.5, 1.0, 0, 1.0)
-        for own in (conditions, conditions[: n // 2], conditions[1:3])
+        Rule(some, np.array([1.0, -0.5]), 0.5, 1.0, 0, 1.0)
+        for some in (conditions, conditions[: n // 2], conditions[1:3])
     ]
     rules = [rule for rule in rules if rule.conditions]
     rows = RNG.normal(size=(200, n))
@@ -98,11 +98,11 @@ def test_tables_and_the_long_way_have_the_same_result(n):
     found = np.zeros((200, n, 2))
     RuleValues(rules, patterns).add_to(found, rows)
     known = np.zeros((200, n))
-    for rule, own in zip(rules, patterns, strict=True):
+    for rule, table in zip(rules, patterns, strict=True):
         here = sum(condition.holds(rows[:, condition.feature]).astype(np.int64) << i
                    for i, condition in enumerate(rule.conditions))  # fmt: skip
         features = [condition.feature for condition in rule.conditions]
-        known[:, features] += own.values(here, len(features))
+        known[:, features] += table.values(here, len(features))
     np.testing.assert_allclose(found, known[:, :, None] * [1.0, -0.5], rtol=0, atol=1e-14)
     inside = np.mean(rules[0].holds(rows))
     np.testing.assert_allclose(patterns[0].values(np.zeros(1, np.int64), n).sum(), -2 * inside, atol=1e-12)
@@ -134,6 +134,6 @@ def test_importances_of_rules_are_those_of_the_training_rows(model):
         for term in counted:
             assert counted[term] == pytest.approx(measured[term], rel=1e-8, abs=1e-12)
     by_feature = model.importances(X=X, by="feature")
-    assert {own.term for own in by_feature} <= {f"feature {j}" for j in range(6)}
+    assert {reason.term for reason in by_feature} <= {f"feature {j}" for j in range(6)}
     with pytest.raises(ValueError, match="of a model with rules need rows"):
         model.importances(by="feature")

@@ -68,13 +68,13 @@ class Compiled:
 
     def predict(self, scores, n):
         out, found = (ctypes.c_double * n)(), []
-        for own in scores:
-            self.library.m_predict((ctypes.c_double * len(own))(*own), out)
+        for row in scores:
+            self.library.m_predict((ctypes.c_double * len(row))(*row), out)
             found.append(list(out))
         return np.array(found)
 
     def labels(self, scores):
-        return [self.library.m_label((ctypes.c_double * len(own))(*own)) for own in scores]
+        return [self.library.m_label((ctypes.c_double * len(row))(*row)) for row in scores]
 
 
 def check_found(model, frame, folder):
@@ -119,8 +119,8 @@ def test_self_test_passes_and_tells_a_changed_value(kind, tmp_path):
     assert (done.returncode, done.stdout) == (0, "24 rows, 0 scores differ\n")
     place = text.index("_intercept[] = {\n") + len("_intercept[] = {\n")
     end = text.index("\n", place)
-    own = text[place:end].split(", ")
-    changed = ", ".join([(float.fromhex(own[0]) + 2.0**-40).hex(), *own[1:]])
+    numbers = text[place:end].split(", ")
+    changed = ", ".join([(float.fromhex(numbers[0]) + 2.0**-40).hex(), *numbers[1:]])
     program = compiled(text[:place] + changed + text[end:], tmp_path, "-Dquadboost_model_SELF_TEST")
     done = subprocess.run([program], capture_output=True, text=True)
     assert done.returncode == 1

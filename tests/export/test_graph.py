@@ -48,4 +48,4 @@ def test_inputs_have_the_names_of_features_but_never_those_of_outputs():
     assert found["age"] == "age"
     assert found["label_input"] == "label_input"
     assert len({*found.values(), *OUTPUTS, ""}) == len(features) + len(OUTPUTS) + 1
-    assert all(own.startswith(name) for name, own in found.items())
+    assert all(free_name.startswith(name) for name, free_name in found.items())

@@ -67,11 +67,11 @@ def check_found(model, frame, folder):
     check(model, frame, scores, predictions, probabilities)
     if model.classes is None:
         assert set(probabilities) == {None}
-    for row, own in zip(terms, scores, strict=True):
+    for row, score in zip(terms, scores, strict=True):
         total = found["intercept"]
         for term in row:
             total = [a + b for a, b in zip(total, term["values"], strict=True)]
-        assert total == own
+        assert total == score
     assert found["wrong"] == 0
 
 
@@ -161,8 +161,8 @@ def test_names_that_are_none_are_refused(name):
 def test_every_other_name_works_in_node_and_in_a_page(tmp_path):
     """Those of the program's own functions, and of all that node and pages know and we do not refuse."""
     globals_ = run("console.log(JSON.stringify(Object.getOwnPropertyNames(globalThis)))", None, tmp_path)
-    own = ["model", "levels", "score", "unpack", "predict", "terms", "MODEL", "NAME", "of", "async", "get", "$", "_"]
-    names = [name for name in [*globals_, *own] if name not in TAKEN.split()]
+    taken = ["model", "levels", "score", "unpack", "predict", "terms", "MODEL", "NAME", "of", "async", "get", "$", "_"]
+    names = [name for name in [*globals_, *taken] if name not in TAKEN.split()]
     texts = [[name, to_javascript(fitted("logit-2"), name=name)] for name in names]
     program = """
 const vm = require("vm"), texts = JSON.parse(require("fs").readFileSync(0, "utf8"));
@@ -189,4 +189,6 @@ def test_text_of_the_model_cannot_end_the_script():
 @pytest.mark.parametrize("seed", range(12))
 def test_monotone_scores_stay_so(seed, tmp_path):
     model, signs, frame = random_model(seed)
-    check_monotone(model, signs, frame, lambda rows: [own[0] for own in ask(model, rows_of(rows), tmp_path)["answers"]])
+    check_monotone(
+        model, signs, frame, lambda rows: [answer[0] for answer in ask(model, rows_of(rows), tmp_path)["answers"]]
+    )

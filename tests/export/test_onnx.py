@@ -147,8 +147,8 @@ def test_features_may_have_the_names_of_outputs_and_of_nodes(names, capfd):
         made = to_onnx(model, contributions=True)
         inputs, outputs = ([one.name for one in these] for these in (made.graph.input, made.graph.output))
         assert len({*inputs, *outputs}) == len(inputs) + len(outputs)
-        for name, own in zip(names, inputs, strict=True):
-            assert own == name or (own.startswith(name) and own.endswith("_input"))
+        for name, values in zip(names, inputs, strict=True):
+            assert values == name or (values.startswith(name) and values.endswith("_input"))
         frame = pd.DataFrame([["a" if feature in categories else 1.0 for feature in range(n)]], columns=names)
         check_found(model, frame, capfd)
 

@@ -61,10 +61,10 @@ def test_questions_of_step_functions_are_not_told_again_and_doubles_keep_their_b
         return struct.unpack("<d", struct.pack("<Q", low | head << 52))[0].hex()
 
     told = [double() for _ in range(1 + 3 + 4 + 1)]
-    assert told == [float(own).hex() for own in (2.0, *cuts, *values.ravel(), 2.5)]
+    assert told == [float(value).hex() for value in (2.0, *cuts, *values.ravel(), 2.5)]
     nodes = []
     for _ in range(8):
         nodes.append((take(2), take(1)) if take(1) else double())
-    leaves = [own.hex() for own in (0.7, -0.2, 1e-9, 1.0, 2.0)]
+    leaves = [value.hex() for value in (0.7, -0.2, 1e-9, 1.0, 2.0)]
     assert nodes == [(3, 1), leaves[0], (0, 1), *leaves[1:3], (0, 1), *leaves[3:]]
     assert take(64) == 0

@@ -40,9 +40,9 @@ def points_of(card, row):
     """The sum of the points of a row, by the conditions alone; exactly one of each term holds."""
     total = card.rows[0].points
     for term in dict.fromkeys(one.term for one in card.rows[1:]):
-        own = [one for one in card.rows if one.term == term]
-        found = [one for one in own if holds(one.condition, row[term])] or [
-            one for one in own if holds(one.condition, row[term]) is None
+        of_term = [one for one in card.rows if one.term == term]
+        found = [one for one in of_term if holds(one.condition, row[term])] or [
+            one for one in of_term if holds(one.condition, row[term]) is None
         ]
         assert len(found) == 1, (term, row[term])
         total += found[0].points

@@ -44,7 +44,7 @@ def fitted(y, weight=None, Z=X, **options):
 def asked(scores, rows):
     """Puts questions to three parts of the rows."""
     parts = np.array_split(np.arange(len(scores)), 3)
-    return lambda question, add: reduce(add, [question(scores[own], rows.take(own)) for own in parts])
+    return lambda question, add: reduce(add, [question(scores[part], rows.take(part)) for part in parts])
 
 
 def rows_of(y, weight=None):
@@ -114,7 +114,9 @@ def test_probabilities_are_strictly_between_0_and_1_and_the_label_is_the_likelie
 
 @each_fit
 def test_the_order_of_rows_by_score_is_kept(options):
-    with_link, without = (fitted(TWO, **options, calibration=own).decision_function(X) for own in ("auto", None))
+    with_link, without = (
+        fitted(TWO, **options, calibration=calibration).decision_function(X) for calibration in ("auto", None)
+    )
     order = np.argsort(without, kind="stable")
     assert (np.diff(with_link[order]) >= -1e-12 * np.abs(with_link).max()).all()
     slope, first = np.polyfit(without, with_link, 1)
@@ -195,11 +197,11 @@ def test_folds_have_only_the_time_that_training_left(monkeypatch):
     many = {"penalty": "l2", "reg_lambda": 1.0}
     without_limit = fitted(TWO, **many).ensemble_.slope
     seen = []
-    own = calibration._scores_of_folds
+    original = calibration._scores_of_folds
 
     def watched(problem, measured, options, trained):
         seen.append(options.schedule.max_seconds)
-        return own(problem, measured, options, trained)
+        return original(problem, measured, options, trained)
 
     monkeypatch.setattr(calibration, "_scores_of_folds", watched)
     ample = fitted(TWO, max_seconds=1e4, **many)
@@ -217,8 +219,8 @@ def test_log_loss_on_other_rows_is_below_that_of_the_clipped_line(load, penalty)
     Z, other_Z, y, other_y = train_test_split(Z, y, test_size=0.4, random_state=0, stratify=y)
     given = {"penalty": penalty, "thresholds": 20, "alpha_max": 0.05, "max_rounds": 2_000}
     with_link, clipped = (
-        log_loss(other_y, QuadBoostClassifier(**given, calibration=own).fit(Z, y).predict_proba(other_Z))
-        for own in ("auto", None)
+        log_loss(other_y, QuadBoostClassifier(**given, calibration=calibration).fit(Z, y).predict_proba(other_Z))
+        for calibration in ("auto", None)
     )
     assert with_link < clipped
 

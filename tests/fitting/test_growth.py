@@ -82,7 +82,7 @@ def test_weights_of_classes_beside_whole_ones_do_not_change_what_a_row_stands_fo
     growth, weight = replace(GROWTH, growth_rows=150), np.where(Y[:, 0] > 0, 0.7, 1.9)
     loss = loss_for("squared", Y)
     found = grow_trees(VOTERS, CODES, Y, weight * REPEATS, loss, growth, repeats=REPEATS.astype(float))
-    repeated = (own.repeat(REPEATS, axis=0) for own in (CODES, Y, weight))
+    repeated = (values.repeat(REPEATS, axis=0) for values in (CODES, Y, weight))
     known = grow_trees(VOTERS, *repeated, loss, growth)
     np.testing.assert_array_equal(found.trees.feature, known.trees.feature)
     np.testing.assert_array_equal(found.trees.threshold, known.trees.threshold)
@@ -128,7 +128,7 @@ def test_features_meet_within_groups_only():
     groups[0, [0, 1]] = groups[1, [1, 2, 4]] = 1
     trees = grown(growth=replace(GROWTH, max_leaves=20, groups=groups)).trees
     met = [{int(trees.feature[above]) for above, _ in path} for path in trees.paths()]
-    assert all(own <= {0, 1} or own <= {1, 2, 4} for own in met)
+    assert all(features <= {0, 1} or features <= {1, 2, 4} for features in met)
     assert {0, 1} in met
 
 
@@ -137,7 +137,7 @@ def test_no_leaf_has_fewer_rows_than_a_hundredth_between_3_and_10(m, least):
     """Of the half of the rows that the tree is grown on: among all rows it has these at least."""
     found = grown(codes=CODES[:m], y=Y[:m], growth=Growth(n_trees=5, max_leaves=60))
     sizes = [np.unique(leaf_of(found.trees, tree, X[:m]), return_counts=True)[1] for tree in range(5)]
-    assert min(own.min() for own in sizes) >= least
+    assert min(counts.min() for counts in sizes) >= least
     assert np.median(np.concatenate(sizes)) < 8 * least
 
 
@@ -182,7 +182,7 @@ def test_a_tree_on_all_rows_is_that_of_scikit_learn():
     in_bag = mixed(row_keys(codes, y, 0), 0) >> np.uint64(63) == 1
     known = DecisionTreeRegressor(max_leaf_nodes=12, min_samples_leaf=4).fit(Z[in_bag], y[in_bag])
     leaf = leaf_of(trees, 0, Z[in_bag])
-    mean = np.array([y[in_bag][leaf == own].mean() for own in leaf])
+    mean = np.array([y[in_bag][leaf == number].mean() for number in leaf])
     assert np.mean((y[in_bag, 0] - mean) ** 2) == pytest.approx(
         np.mean((y[in_bag, 0] - known.predict(Z[in_bag])) ** 2), rel=1e-9
     )
@@ -229,9 +229,9 @@ def test_steps_are_the_shrunken_means_of_what_is_left():
     assert found.constant[0] == pytest.approx(Y.mean())
     for tree in range(found.trees.n_trees):
         leaf = leaf_of(found.trees, tree)
-        for own in np.unique(leaf):
-            known = SHRINKAGE * (Y[:, 0] - scores)[leaf == own].mean()
-            assert found.step[own, 0] == pytest.approx(known, rel=1e-9, abs=1e-12)
+        for number in np.unique(leaf):
+            known = SHRINKAGE * (Y[:, 0] - scores)[leaf == number].mean()
+            assert found.step[number, 0] == pytest.approx(known, rel=1e-9, abs=1e-12)
         scores += found.step[leaf, 0]
     assert not found.step[~found.trees.is_leaf].any()
 

@@ -22,35 +22,35 @@ def measured(n_trees=0):
 
 
 def test_stumps_count_by_the_deviation_of_what_they_add():
-    own = measured()
-    weight = np.random.default_rng(1).normal(size=(own.voters.n_voters, 2))
+    rows = measured()
+    weight = np.random.default_rng(1).normal(size=(rows.voters.n_voters, 2))
     added = np.zeros((3, M, 2))
-    for voter in range(own.voters.n_voters):
-        column, votes = own.voters.votes(voter)
-        added[column] += votes[own.codes[:, column]][:, None] * weight[voter]
+    for voter in range(rows.voters.n_voters):
+        column, votes = rows.voters.votes(voter)
+        added[column] += votes[rows.codes[:, column]][:, None] * weight[voter]
     known = added.std(axis=1).sum(axis=1)
-    np.testing.assert_allclose(importance_of(own.voters, own.moments, weight), known / known.sum(), rtol=1e-9)
+    np.testing.assert_allclose(importance_of(rows.voters, rows.moments, weight), known / known.sum(), rtol=1e-9)
 
 
 def test_a_rule_counts_for_each_of_its_features_the_same():
-    own = measured(1)
-    trees, weight = own.voters.trees, np.zeros((own.voters.n_voters, 1))
+    rows = measured(1)
+    trees, weight = rows.voters.trees, np.zeros((rows.voters.n_voters, 1))
     deepest = int(np.argmax(trees.n_conditions))
     asked = {int(trees.feature[above]) for above, _ in trees.path(deepest)}
     assert len(asked) > 1
-    weight[own.voters.first_rule + deepest - 1] = -2.0
+    weight[rows.voters.first_rule + deepest - 1] = -2.0
     known = np.array([1 / len(asked) if f in asked else 0.0 for f in range(3)])
-    np.testing.assert_allclose(importance_of(own.voters, own.moments, weight), known, rtol=1e-12)
+    np.testing.assert_allclose(importance_of(rows.voters, rows.moments, weight), known, rtol=1e-12)
 
 
 def test_no_weight_is_no_importance():
-    own = measured(2)
-    assert not importance_of(own.voters, own.moments, np.zeros((own.voters.n_voters, 1))).any()
+    rows = measured(2)
+    assert not importance_of(rows.voters, rows.moments, np.zeros((rows.voters.n_voters, 1))).any()
 
 
 def test_shares_add_up_to_one():
-    own = measured(2)
-    weight = np.random.default_rng(1).normal(size=(own.voters.n_voters, 1))
-    found = importance_of(own.voters, own.moments, weight)
+    rows = measured(2)
+    weight = np.random.default_rng(1).normal(size=(rows.voters.n_voters, 1))
+    found = importance_of(rows.voters, rows.moments, weight)
     assert found.sum() == pytest.approx(1.0)
     assert (found > 0).all()

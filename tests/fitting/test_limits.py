@@ -54,7 +54,7 @@ def test_a_rule_may_move_where_all_its_conditions_let_it():
     voters = voters_with_trees(X, y)
     trees, signs = voters.trees, SIGNS
     limits = limits_of(voters, signs)
-    lower, upper = (own[voters.first_rule :] for own in (limits.lower, limits.upper))
+    lower, upper = (bounds[voters.first_rule :] for bounds in (limits.lower, limits.upper))
     kinds = set()
     rules = [path for path, is_root in zip(trees.paths(), trees.is_root, strict=True) if not is_root]
     for number, path in enumerate(rules):
@@ -102,11 +102,11 @@ def test_stumps_and_rules_together_are_monotone_exactly(penalty, seed, tmp_path)
         node_weight=node_weight,
     )  # fmt: skip
     model.save(tmp_path / "model.h5")
-    for own in (model, load(tmp_path / "model.h5")):
+    for either in (model, load(tmp_path / "model.h5")):
         for feature, sign in ((0, 1), (1, -1)):
             rows = np.tile(X[:60], (80, 1, 1))
             rows[:, :, feature] = np.linspace(-3, 3, 80)[:, None]
-            scores = own.decision_function(rows.reshape(-1, 4)).reshape(80, 60)
+            scores = either.decision_function(rows.reshape(-1, 4)).reshape(80, 60)
             assert (sign * np.diff(scores, axis=0) >= 0).all()
             assert (scores[0] != scores[-1]).any()
 

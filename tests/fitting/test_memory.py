@@ -34,13 +34,13 @@ def assert_near(kind):
 
 
 @pytest.mark.thinned(2)
-@pytest.mark.parametrize("kind", [own for own in KINDS if is_quick(own)], ids=str)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if is_quick(kind)], ids=str)
 def test_a_fit_takes_no_more_than_is_said_and_a_good_part_of_it(kind):
     assert_near(kind)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [own for own in KINDS + LARGE if not is_quick(own)], ids=str)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS + LARGE if not is_quick(kind)], ids=str)
 def test_so_does_a_longer_fit(kind):
     assert_near(kind)
 

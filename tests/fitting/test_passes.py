@@ -23,10 +23,10 @@ SCHEDULE = Schedule(max_rounds=10_000, tol=1e-9)
 def rows_of(name, y=None, weight=None, **changes):
     """Rows, the loss, and the best constant."""
     loss = "logistic" if name == "multinomial" else name
-    own = options(loss=loss, thresholds=5, **changes)
+    its_options = options(loss=loss, thresholds=5, **changes)
     y = TARGETS[name] if y is None else y
     problem = (Problem.of_labels if loss == "logistic" else Problem.of_targets)(X, y, weight, READING)
-    rows, loss = coded(problem, Measured.of(problem, problem.rows, own), own)
+    rows, loss = coded(problem, Measured.of(problem, problem.rows, its_options), its_options)
     return rows, loss, constant(rows, loss)
 
 
@@ -39,7 +39,9 @@ each = pytest.mark.parametrize("name", TARGETS)
 
 @pytest.mark.thinned(12)
 @each
-@pytest.mark.parametrize("penalty", [NoPenalty(), L1(0.02), L2(0.1), LInf(0.1)], ids=lambda own: type(own).__name__)
+@pytest.mark.parametrize(
+    "penalty", [NoPenalty(), L1(0.02), L2(0.1), LInf(0.1)], ids=lambda penalty: type(penalty).__name__
+)
 def test_a_pass_ends_below_the_quadratic_function_that_touches_the_loss(name, penalty):
     rows, loss, first = rows_of(name)
     passes = Passes(rows, loss, penalties_of(penalty, rows), SCHEDULE, first)
@@ -66,9 +68,9 @@ def test_the_stage_is_where_its_weights_stand(name):
     assert (stage.loss, stage.objective) == (again.loss, again.objective)
     added = 0.02 * np.abs(stage.weight).sum()
     assert stage.objective == pytest.approx(stage.loss + added, rel=1e-12)
-    for output, own in enumerate(passes.boosted()):
-        np.testing.assert_array_equal(own.weight, stage.weight[:, output])
-        assert own.intercept == stage.intercept[output]
+    for output, result in enumerate(passes.boosted()):
+        np.testing.assert_array_equal(result.weight, stage.weight[:, output])
+        assert result.intercept == stage.intercept[output]
 
 
 @pytest.mark.slow
@@ -116,7 +118,9 @@ def test_the_violation_is_zero_only_at_the_minimum(name):
     penalties = penalties_of(L2(0.1), rows)
     begin = Passes(rows, loss, penalties, SCHEDULE, first)
     p = loss.pull(first.scores, rows.y)
-    votes = np.column_stack([own[rows.codes[:, c]] for c, own in map(rows.voters.votes, range(rows.voters.n_voters))])
+    votes = np.column_stack(
+        [votes[rows.codes[:, c]] for c, votes in map(rows.voters.votes, range(rows.voters.n_voters))]
+    )
     edge = (votes - votes.mean(axis=0)).T @ p / M  # no weight yet: the ridge adds nothing
     assert begin.violation() == pytest.approx(np.abs(edge).max(), rel=1e-6)
     done, _ = minimise(rows, loss, penalties, SCHEDULE, first)

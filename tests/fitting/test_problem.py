@@ -59,12 +59,12 @@ def test_rows_of_weight_zero_are_left_out_of_everything_but_what_was_given():
     frame.loc[WEIGHT == 0, "city"] = "seen in rows of weight zero only"
     problem = Problem.of_labels(frame, LABELS, WEIGHT, READING)
     kept = WEIGHT > 0
-    assert problem.given.X is frame
+    assert problem.examples.X is frame
     assert problem.schema.categories == {1: [["p"], ["q"], ["r"]]}
     np.testing.assert_array_equal(problem.rows.X[:, 0], frame["x"][kept])
-    np.testing.assert_array_equal(problem.given.y, LABELS[kept])
+    np.testing.assert_array_equal(problem.examples.y, LABELS[kept])
     np.testing.assert_array_equal(problem.rows.weight, WEIGHT[kept])
-    np.testing.assert_array_equal(problem.given.all_weights(), WEIGHT)
+    np.testing.assert_array_equal(problem.examples.all_weights(), WEIGHT)
 
 
 def test_weights_of_classes_count_but_are_no_repetitions():

@@ -36,10 +36,10 @@ with_or_without = pytest.mark.parametrize("fit_intercept", [True, False])
 
 def explicit():
     """What every voter says of every row."""
-    votes = np.column_stack([own(CODES) for own in map(_voter, range(VOTERS.n_voters))])
+    votes = np.column_stack([voter(CODES) for voter in map(_voter, range(VOTERS.n_voters))])
     ways = [[set(way_of(TREES, tree, row, N_LEVELS)) for row in X] for tree in range(TREES.n_trees)]
     nodes = [(tree, node) for tree in range(TREES.n_trees) for node in range(TREES.start[tree], TREES.start[tree + 1])]
-    rules = [[1.0 if node in own else -1.0 for own in ways[tree]] for tree, node in nodes if not TREES.is_root[node]]
+    rules = [[1.0 if node in way else -1.0 for way in ways[tree]] for tree, node in nodes if not TREES.is_root[node]]
     np.testing.assert_array_equal(votes[:, VOTERS.first_rule :], np.transpose(rules))  # as rows walk through trees
     return votes
 
@@ -154,12 +154,12 @@ def test_voters_may_differ_in_strength():
 @with_sketch
 @pytest.mark.parametrize("bounds", [[FREE, FREE], [SIGNED, TIGHT]], ids=["free", "bounded"])
 def test_neither_threads_nor_the_order_of_rows_change_a_bit(weight, with_sketch, bounds):
-    own = {"tol": 1e-6, "bounds": bounds}
-    known, order = solved(weight, **own), np.random.default_rng(2).permutation(M)
+    arguments = {"tol": 1e-6, "bounds": bounds}
+    known, order = solved(weight, **arguments), np.random.default_rng(2).permutation(M)
     codes, y = np.ascontiguousarray(CODES[order]), Y[order]
     for found in (
-        solved(weight, n_threads=2, **own),
-        solved(None if weight is None else weight[order], codes=codes, y=y, n_threads=2, **own),
+        solved(weight, n_threads=2, **arguments),
+        solved(None if weight is None else weight[order], codes=codes, y=y, n_threads=2, **arguments),
     ):
         for name in ("weight", "intercept", "edge", "risk", "gap"):
             np.testing.assert_array_equal(getattr(found, name), getattr(known, name), err_msg=name)
@@ -179,9 +179,9 @@ def test_a_whole_weight_is_a_repetition_bit_for_bit(with_sketch):
 def test_bounds_hold_exactly_and_from_anywhere_it_is_the_same_solution(with_sketch):
     start, bounds = np.random.default_rng(1).normal(size=(2, VOTERS.n_voters)), [SIGNED, TIGHT]
     known, found = solved(bounds=bounds), solved(bounds=bounds, start=start)
-    for own in (known, found):
-        assert own.converged
-        for weight, (low, high) in zip(own.weight.T, bounds, strict=True):
+    for either in (known, found):
+        assert either.converged
+        for weight, (low, high) in zip(either.weight.T, bounds, strict=True):
             assert ((low <= weight) & (weight <= high)).all()
             assert 2 < np.count_nonzero((weight == low) & (low < high)) < VOTERS.n_voters / 2
     np.testing.assert_allclose(found.weight, known.weight, atol=1e-5)
@@ -195,6 +195,6 @@ def test_who_watches_sees_every_iteration_and_may_stop():
         return iteration == 4
 
     found = solved(watch=watch)
-    assert [own[0] for own in seen] == [1, 2, 3, 4]
+    assert [news[0] for news in seen] == [1, 2, 3, 4]
     np.testing.assert_array_equal(found.weight.T, seen[-1][2])
-    assert [own.tolist() for own in found.history] == [own[1] for own in seen]
+    assert [one.tolist() for one in found.history] == [one[1] for one in seen]

@@ -27,14 +27,14 @@ L2 = options(
 )
 
 
-def measured(y=Y, own=L2, weight=None):
+def measured(y=Y, fit_options=L2, weight=None):
     problem = Problem.of_targets(X, y, weight, READING)
-    return problem, Measured.of(problem, problem.rows, own)
+    return problem, Measured.of(problem, problem.rows, fit_options)
 
 
 def scores(rows, trained):
-    weight = np.column_stack([own.weight for own in trained.boosted])
-    return rows.voters.scores(rows.codes, weight, np.array([own.intercept for own in trained.boosted]))
+    weight = np.column_stack([result.weight for result in trained.boosted])
+    return rows.voters.scores(rows.codes, weight, np.array([result.intercept for result in trained.boosted]))
 
 
 @pytest.mark.parametrize("sign", [0, 1])
@@ -70,7 +70,9 @@ def test_what_is_told_of_a_fit_is_true():
 
 def test_the_strength_is_by_what_trees_explain_on_other_rows():
     rows, auto = measured()[1], replace(L2, reg_lambda="auto")
-    votes = np.column_stack([own[rows.codes[:, f]] for f, own in map(rows.voters.votes, range(rows.voters.n_voters))])
+    votes = np.column_stack(
+        [votes[rows.codes[:, f]] for f, votes in map(rows.voters.votes, range(rows.voters.n_voters))]
+    )
     r2 = rows.grown.r2
     assert 0.02 < r2 < 0.99
     assert ridge_strength(rows, auto) == pytest.approx(votes.var(axis=0).sum() / M * (1 - r2) / r2, rel=1e-9)
@@ -86,9 +88,9 @@ def test_noise_is_penalised_more_than_signal():
 
 @pytest.mark.parametrize("loss", ["squared", "huber"])
 def test_weights_as_grown_give_the_scores_of_boosting(loss):
-    own = replace(L2, mode="forward", loss=loss)
-    problem, rows = measured(own=own)
-    trained, grown = train_as_grown(problem, rows, own, None), rows.grown
+    its_options = replace(L2, mode="forward", loss=loss)
+    problem, rows = measured(fit_options=its_options)
+    trained, grown = train_as_grown(problem, rows, its_options, None), rows.grown
     known = np.full(M, grown.constant[0])
     for tree in range(grown.trees.n_trees):
         leaves = np.flatnonzero(grown.trees.is_leaf & (grown.trees.tree == tree))

@@ -31,13 +31,13 @@ def test_large_directions_are_no_longer_large(n_directions):
     matrix, ridge = gram(K), 0.1
     diagonal = np.sqrt(matrix.diagonal() + ridge)
     before = np.linalg.cond((matrix + ridge * np.eye(K)) / np.outer(diagonal, diagonal))
-    own = preconditioned(matrix, n_directions, ridge)
-    assert own.min() > 0
-    assert own.max() / own.min() < before / 2
+    spread = preconditioned(matrix, n_directions, ridge)
+    assert spread.min() > 0
+    assert spread.max() / spread.min() < before / 2
 
 
 @pytest.mark.parametrize("rank", [0, 1, 5])
 def test_directions_that_others_determine_do_no_harm(rank):
-    own = preconditioned(gram(rank), 20, 0.5)
-    assert own.min() > 0
-    assert own.max() < 1.5
+    spread = preconditioned(gram(rank), 20, 0.5)
+    assert spread.min() > 0
+    assert spread.max() < 1.5

@@ -32,11 +32,11 @@ class Bounded:
 
     def exact(self):
         """By scipy, which cannot hold a weight at one value: such voters are left out."""
-        own = self.low < self.high
-        rows = np.vstack([self.H[:, own] / np.sqrt(len(self.y)), np.diag(np.sqrt(self.ridge[own]))])
-        target = np.append(self.y / np.sqrt(len(self.y)), np.zeros(own.sum()))
-        weight = np.zeros(len(own))
-        weight[own] = lsq_linear(rows, target, (self.low[own], self.high[own]), tol=1e-14).x
+        is_free = self.low < self.high
+        rows = np.vstack([self.H[:, is_free] / np.sqrt(len(self.y)), np.diag(np.sqrt(self.ridge[is_free]))])
+        target = np.append(self.y / np.sqrt(len(self.y)), np.zeros(is_free.sum()))
+        weight = np.zeros(len(is_free))
+        weight[is_free] = lsq_linear(rows, target, (self.low[is_free], self.high[is_free]), tol=1e-14).x
         return weight
 
     def descent(self, with_sketch=False):

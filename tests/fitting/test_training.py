@@ -147,7 +147,7 @@ def test_rounds_go_on_from_the_path_if_there_may_be_as_many():
 @pytest.mark.parametrize("first", [7, 40, 2_000])
 def test_several_fits_along_a_path_lead_to_where_one_does(first):
     known = train(*measure(BOTH), replace(OPTIONS_OF_PATH, schedule=Schedule()))
-    assert max(own.n_rounds for own in known.strengths) < 2_000
+    assert max(strength.n_rounds for strength in known.strengths) < 2_000
     short = train(*measure(BOTH), replace(OPTIONS_OF_PATH, schedule=Schedule(max_rounds=first)))
     longer = train(*measure(BOTH), replace(OPTIONS_OF_PATH, schedule=Schedule()), warm=short.warm)
     for found, wanted in zip(longer.boosted, known.boosted, strict=True):

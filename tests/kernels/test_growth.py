@@ -67,15 +67,15 @@ class Rows(NamedTuple):
         for column in allowed:
             n, code = int(self.n_bins[column]), self.codes[rows, column]
             for side in (0, 1) if (code == n - 1).any() else (0,):
-                for own in range(n - 2, 0, -1):
-                    if (code == own).any():
-                        yield column, own if self.is_level[column] else own - 1, side
+                for bin in range(n - 2, 0, -1):
+                    if (code == bin).any():
+                        yield column, bin if self.is_level[column] else bin - 1, side
 
     def follows(self, right, left, sign):
         """Whether the mean does not change against a sign; asked where there is one target."""
         if not sign or self.target.shape[1] > 1:
             return True
-        above, below = (Fraction(int(self.target[own].sum()), int(self.mass[own].sum())) for own in (right, left))
+        above, below = (Fraction(int(self.target[side].sum()), int(self.mass[side].sum())) for side in (right, left))
         return sign * (above - below) >= 0
 
     def best(self, rows, least_mass, allowed, signs):
@@ -105,17 +105,17 @@ class Rows(NamedTuple):
         leaves = [(0, rows, frozenset(), frozenset())]
         splits, n_nodes = {}, 1
         while len(leaves) < max_leaves:
-            found = [self.best(own, least_mass, allowed(way, met), signs) for _, own, way, met in leaves]
+            found = [self.best(rows, least_mass, allowed(way, met), signs) for _, rows, way, met in leaves]
             here = max(range(len(leaves)), key=lambda i: (found[i][0], -i))
             if found[here][1] is None:
                 break
-            node, own, way, met = leaves[here]
+            node, members, way, met = leaves[here]
             split = found[here][1]
             sign = signs[split[0]]
-            right = self.goes_right(own, *split)
+            right = self.goes_right(members, *split)
             splits[node] = (*split, n_nodes, n_nodes + 1)
-            leaves[here] = (n_nodes, own[~right], way | {split[0]}, met | {-sign} - {0})
-            leaves.append((n_nodes + 1, own[right], way | {split[0]}, met | {sign} - {0}))
+            leaves[here] = (n_nodes, members[~right], way | {split[0]}, met | {-sign} - {0})
+            leaves.append((n_nodes + 1, members[right], way | {split[0]}, met | {sign} - {0}))
             n_nodes += 2
         return splits, leaves
 
@@ -152,8 +152,8 @@ def test_the_best_split_of_all_leaves_comes_next(data, options, seed):
     splits, leaf, order = rows.grown(some, **options)
     wanted, leaves = rows.naive(some, **options)
     assert splits == wanted
-    for node, own, _, _ in leaves:
-        np.testing.assert_array_equal(some[leaf[some] == node], own)
+    for node, members, _, _ in leaves:
+        np.testing.assert_array_equal(some[leaf[some] == node], members)
     assert sorted(order.tolist()) == some.tolist()
 
 

@@ -88,9 +88,9 @@ def test_a_level_without_a_voter_scores_as_one_never_seen(
     values = np.array([1, 2, 3, 10, 11, -4, 5, np.nan])
     level = [0, 1, 1, 2, 3, 3, -1, None]
     wanted = [
-        0.25 + 2.0**n * (1 if own is None else -1)
-        + sum(0.0 if own is None else 2.0**i * (1 if own == of else -1) for i, of in enumerate(voted))
-        for own in level
+        0.25 + 2.0**n * (1 if vote is None else -1)
+        + sum(0.0 if vote is None else 2.0**i * (1 if vote == of else -1) for i, of in enumerate(voted))
+        for vote in level
     ]  # fmt: skip
     assert model.decision_function(values[:, None]).tolist() == wanted
     assert model.decision_function(values[:, None].astype(object)).tolist() == wanted

@@ -288,9 +288,9 @@ def test_attributes_cannot_be_set(way):
 @each_way
 def test_dicts_cannot_be_written_to(way):
     ensemble = way(three_classes()[0])
-    for own in (ensemble.info, ensemble.categories):
+    for values in (ensemble.info, ensemble.categories):
         with pytest.raises(TypeError, match="read-only"):
-            own[0] = []
+            values[0] = []
 
 
 def test_the_arrays_of_the_caller_stay_his_own():

@@ -20,8 +20,8 @@ def test_a_model_explains_as_the_estimator_does_also_from_a_file(tmp_path):
     for other in (model.ensemble_, loaded, QuadBoostClassifier.from_ensemble(loaded)):
         np.testing.assert_array_equal(other.explain(X[:9]).values, known.values)
         assert other.importances() == model.importances()
-        assert [own.mass.tolist() for own in other.shape_functions()] == [
-            own.mass.tolist() for own in model.shape_functions()
+        assert [shape.mass.tolist() for shape in other.shape_functions()] == [
+            shape.mass.tolist() for shape in model.shape_functions()
         ]
 
 

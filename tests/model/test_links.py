@@ -23,10 +23,10 @@ def neighbours(values):
     """Ascending scores, among them many that differ in the last bit alone."""
     runs = []
     for value in values:
-        own = [value]
+        numbers = [value]
         for _ in range(40):
-            own.append(np.nextafter(own[-1], np.inf))
-        runs.append(own)
+            numbers.append(np.nextafter(numbers[-1], np.inf))
+        runs.append(numbers)
     return np.unique(np.concatenate(runs))
 
 
@@ -225,9 +225,9 @@ def test_what_cannot_be_is_said_in_one_sentence(loss, link, slope, n_classes, me
 def test_shares_that_are_small_are_not_lost_in_a_sum_of_many(n):
     """Each alone would change the sum by less than half of its last bit."""
     near = np.append(0.0, np.full(n - 1, -36.75))
-    for name, own in (("softmax", near), ("clipped", np.exp(near) - 1.0)):
-        found = predictions(name, [own])[0]
-        shares = np.exp(near) if name == "softmax" else own + 1.0
+    for name, scores in (("softmax", near), ("clipped", np.exp(near) - 1.0)):
+        found = predictions(name, [scores])[0]
+        shares = np.exp(near) if name == "softmax" else scores + 1.0
         assert abs(found - shares / math.fsum(shares)).max() <= 5e-16
 
 

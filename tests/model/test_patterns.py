@@ -28,7 +28,9 @@ def test_patterns_are_counted_as_one_would(n, weight, monkeypatch):
     rule = rule_of(n)
     known: dict[int, float] = {}
     for i, row in enumerate(X):
-        bits = [bool(own.holds(row[own.feature : own.feature + 1])[0]) for own in rule.conditions]
+        bits = [
+            bool(condition.holds(row[condition.feature : condition.feature + 1])[0]) for condition in rule.conditions
+        ]
         value = sum(1 << bit for bit, holds in enumerate(bits) if holds)
         known[value] = known.get(value, 0.0) + (1.0 if weight is None else weight[i])
     ((pattern, mass),) = count_patterns([rule], X, weight)
@@ -38,7 +40,7 @@ def test_patterns_are_counted_as_one_would(n, weight, monkeypatch):
 
 def test_rows_come_some_at_a_time_and_all(monkeypatch):
     monkeypatch.setattr(module, "ROWS_AT_A_TIME", 200)
-    found = [(rows.start, rows.stop, own.shape) for rows, own in patterns_of([rule_of(2)], X)]
+    found = [(rows.start, rows.stop, patterns.shape) for rows, patterns in patterns_of([rule_of(2)], X)]
     assert found == [(0, 200, (1, 200)), (200, 300, (1, 100))]
     assert list(patterns_of([], X)) == []
 
@@ -52,22 +54,22 @@ def test_conditions_of_every_kind_hold_as_they_say():
         Condition(0, "x", not_levels=(1,)),
         Condition(0, "x", low=np.inf, high=-np.inf, missing=True), Condition(0, "x", low=-1.0, high=-1.0),
     ]  # fmt: skip
-    rules = [Rule((own,), 1.0, 0.5, 1.0, 0, 1.0) for own in asked]
+    rules = [Rule((condition,), 1.0, 0.5, 1.0, 0, 1.0) for condition in asked]
     ((_, found),) = patterns_of(rules, values[:, None])
-    np.testing.assert_array_equal(found, [own.holds(values) for own in asked])
+    np.testing.assert_array_equal(found, [condition.holds(values) for condition in asked])
 
 
 def test_a_fit_keeps_them_and_a_file_too(tmp_path):
     model = QuadBoostRegressor(n_trees=5, max_leaves=6).fit(X, Y)
     ensemble = model.ensemble_
-    summands = min(summands_of(ensemble), key=lambda own: len(own.nodes))
+    summands = min(summands_of(ensemble), key=lambda summands: len(summands.nodes))
     assert len(summands.nodes) < ensemble.n_rules
     assert set(ensemble.pattern_node.tolist()) == set(summands.nodes.tolist())
     for rule in rules_at(ensemble, summands):
-        own = ensemble.pattern_node == rule.node
-        assert ensemble.pattern_mass[own].sum() == len(X)
+        is_of_rule = ensemble.pattern_node == rule.node
+        assert ensemble.pattern_mass[is_of_rule].sum() == len(X)
         full = (1 << len(rule.conditions)) - 1
-        assert ensemble.pattern_mass[own & (ensemble.pattern == full)].sum() == rule.n_rows
+        assert ensemble.pattern_mass[is_of_rule & (ensemble.pattern == full)].sum() == rule.n_rows
     model.save(tmp_path / "model.h5")
     loaded = quadboost.load(tmp_path / "model.h5")
     np.testing.assert_array_equal(loaded.pattern_mass, ensemble.pattern_mass)
@@ -81,7 +83,7 @@ def test_a_file_that_counted_all_rules_is_explained_as_well():
     rules = rules_at(ensemble, summands_of(ensemble)[0])
     tables = count_patterns(rules, X)
     older = ensemble.replace(
-        pattern_node=np.repeat([own.node for own in rules], [len(pattern) for pattern, _ in tables]),
+        pattern_node=np.repeat([rule.node for rule in rules], [len(pattern) for pattern, _ in tables]),
         pattern=np.concatenate([pattern for pattern, _ in tables]),
         pattern_mass=np.concatenate([mass for _, mass in tables]),
     )

@@ -70,8 +70,8 @@ def test_rows_one_by_one_score_as_in_a_batch(thresholds):
     weight = np.random.default_rng(0).normal(size=(D * len(thresholds), 2))  # whose sums depend on their order
     feature = np.repeat(np.arange(D), len(thresholds))
     X = values_near(thresholds, 300)
-    for own, intercept in ((weight[:, 0], 0.1), (weight, [0.1, -0.1])):
-        ensemble = Ensemble(feature, np.tile(thresholds, D), own, intercept, n_features=D)
+    for weights, intercept in ((weight[:, 0], 0.1), (weight, [0.1, -0.1])):
+        ensemble = Ensemble(feature, np.tile(thresholds, D), weights, intercept, n_features=D)
         one_by_one = np.concatenate([ensemble.decision_function(row) for row in X])
         np.testing.assert_array_equal(one_by_one, ensemble.decision_function(X))
 

@@ -41,8 +41,8 @@ def model_of(sizes, n_outputs=None, with_levels=False, with_voters=True, seed=0)
 
 def rows(n, with_levels=False, seed=1):
     rng = np.random.default_rng(seed)
-    near = [np.concatenate([own, np.nextafter(own, np.inf), [-np.inf, np.inf]]) for own in THRESHOLDS]
-    X = np.column_stack([rng.choice(own, n) for own in near])
+    near = [np.concatenate([cuts, np.nextafter(cuts, np.inf), [-np.inf, np.inf]]) for cuts in THRESHOLDS]
+    X = np.column_stack([rng.choice(values, n) for values in near])
     X[:, 2] = rng.integers(-1, 3, n) if with_levels else rng.choice([0.5, 0.6, -np.inf], n)
     X[rng.random(X.shape) < 0.15] = np.nan
     return X
@@ -124,8 +124,8 @@ def test_numbers_can_be_categories_of_trees():
     levels = rows(80, with_levels=True)
     X = levels.copy()
     X[:, 2] = [np.nan if level != level else {-1: 0, 0: 7, 1: 8, 2: -3}[level] for level in levels[:, 2].tolist()]
-    for own in (X, X.astype(object)):
-        np.testing.assert_array_equal(numbers.decision_function(own), model.score_matrix(levels))
+    for table in (X, X.astype(object)):
+        np.testing.assert_array_equal(numbers.decision_function(table), model.score_matrix(levels))
 
 
 def test_a_pickle_predicts_the_same():

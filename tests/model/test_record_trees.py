@@ -27,7 +27,9 @@ def put(name: str, place: Any, value: Any) -> Change:
 
 
 def arrays(**changes: Any) -> Change:
-    return lambda arrays, _: arrays.update({name: np.asarray(own, arrays[name].dtype) for name, own in changes.items()})
+    return lambda arrays, _: arrays.update(
+        {name: np.asarray(values, arrays[name].dtype) for name, values in changes.items()}
+    )
 
 
 PREORDER = "is not one: its nodes are not in preorder, each with two or none below it"

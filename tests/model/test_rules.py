@@ -53,7 +53,7 @@ def random_model(seed, n_outputs):
 def matrix(n, seed=0):
     """What `matrix_of` makes: levels are numbers, -1 is one never seen, NaN is missing."""
     rng = np.random.default_rng(seed)
-    near = [np.concatenate([own, np.nextafter(own, np.inf), [-np.inf, np.inf, 0.1]]) for own in THRESHOLDS]
+    near = [np.concatenate([cuts, np.nextafter(cuts, np.inf), [-np.inf, np.inf, 0.1]]) for cuts in THRESHOLDS]
     X = np.column_stack([rng.choice(near[0], n), rng.integers(-1, 3, n), rng.choice(near[2], n)])
     X[rng.random(X.shape) < 0.2] = np.nan
     return X

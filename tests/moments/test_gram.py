@@ -319,8 +319,8 @@ def test_columns_of_the_rest_are_those_of_its_rows(weighted, room):
     scales = Scales.agree([(targets(X)[:, None], weight)])
 
     def gram_of(rows):
-        own = None if weight is None else weight[rows]
-        return column_moments(stumps, stumps.code(X[rows]), targets(X)[rows], own, scales=scales).gram
+        weights = None if weight is None else weight[rows]
+        return column_moments(stumps, stumps.code(X[rows]), targets(X)[rows], weights, scales=scales).gram
 
     whole, part, known = gram_of(slice(None)), gram_of(slice(100)), gram_of(slice(100, 400))
     column_bytes = stumps.n_voters * whole.source.dtype.itemsize

@@ -142,7 +142,7 @@ def test_a_sum_of_many_parts_has_the_memory_of_one():
 
 @pytest.mark.thinned(12)
 @pytest.mark.parametrize("used", [False, True], ids=["fresh", "boosted"])
-@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda own: pickle.loads(pickle.dumps(own))])
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda moments: pickle.loads(pickle.dumps(moments))])
 @each_target
 def test_copies_are_the_same_bits(target, copied, used):
     moments = PartedTable.random(target, "real").moments()
@@ -171,12 +171,12 @@ def test_moments_that_were_boosted_work_in_another_process(run_python, tmp_path)
     parts = [table.moments(rows, scales=scales) for rows in table.parts]
     H = np.random.default_rng(0).normal(size=(50, 20))
     moments = [whole, sum(parts), moments_from_matrix(H, H[:, 0] ** 2)]
-    known = [boost(own, **RUN).weight for own in moments]
+    known = [boost(some, **RUN).weight for some in moments]
     (tmp_path / "moments.pickle").write_bytes(pickle.dumps((moments, RUN)))
     run_python(IN_ANOTHER_PROCESS)
     found = pickle.loads((tmp_path / "weights.pickle").read_bytes())
-    for own, other in zip(found, known, strict=True):
-        np.testing.assert_array_equal(own, other)
+    for weight, other in zip(found, known, strict=True):
+        np.testing.assert_array_equal(weight, other)
 
 
 @pytest.mark.thinned
@@ -202,8 +202,8 @@ def test_threads_on_the_same_moments_get_the_weights_that_one_thread_gets(kind, 
     known = [weights(strength) for strength in strengths]
     with ThreadPoolExecutor(8) as threads:
         found = list(threads.map(weights, strengths))
-    for own, other in zip(found, known, strict=True):
-        np.testing.assert_array_equal(own, other)
+    for here, other in zip(found, known, strict=True):
+        np.testing.assert_array_equal(here, other)
 
 
 # --- what moments are ---------------------------------------------------------------------------------------

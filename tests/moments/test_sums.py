@@ -157,10 +157,10 @@ def test_a_whole_weight_is_a_repetition_also_above_2_to_the_24(target, total):
     layers = []
     for digit in range(int(n_times.max()).bit_length()):
         rows = np.flatnonzero(n_times >> digit & 1)
-        own = sums_of(table, rows, scales)
+        doubled = sums_of(table, rows, scales)
         for _ in range(digit):
-            own = own.combined(own, 1)
-        layers.append(own)
+            doubled = doubled.combined(doubled, 1)
+        layers.append(doubled)
     repeated = added(layers)
     assert_same_sums(repeated, weighted)
     assert weighted.total_weight == n_times.sum() == repeated.n_rows

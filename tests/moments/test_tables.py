@@ -30,7 +30,7 @@ class Asked:
     def __init__(self, weight):
         self.scales, self.questions = Scales.agree([(Y, weight)]), []
         rows = np.array_split(RNG.permutation(M), 3)
-        self.parts = [Coded(CODES[own], Y[own], None if weight is None else weight[own]) for own in rows]
+        self.parts = [Coded(CODES[some], Y[some], None if weight is None else weight[some]) for some in rows]
 
     def __call__(self, asked, known):
         self.questions.append(list(asked))
@@ -59,5 +59,5 @@ def test_questions_ask_for_twice_as_many_columns_each_time_and_for_none_twice():
     gram = gram_of(asked, column_moments(VOTERS, CODES, Y))
     for voter in range(VOTERS.n_voters):
         gram.column(voter)
-    assert [len(own) for own in asked.questions] == [1, 2, 4, 1]
-    assert sorted(f for own in asked.questions for f in own) == list(range(VOTERS.n_columns))
+    assert [len(question) for question in asked.questions] == [1, 2, 4, 1]
+    assert sorted(f for question in asked.questions for f in question) == list(range(VOTERS.n_columns))

@@ -26,9 +26,9 @@ def test_values_come_back_bit_for_bit(memory, share, tmp_path):
         for found, value in zip(shelf, VALUES, strict=True):
             assert isinstance(found, Coded)
             assert found.weight is None
-            for own, other in ((found.codes, value.codes), (found.y, value.y), (found.repeats, value.repeats)):
-                assert own.dtype == other.dtype
-                assert np.array_equal(own, other)
+            for array, other in ((found.codes, value.codes), (found.y, value.y), (found.repeats, value.repeats)):
+                assert array.dtype == other.dtype
+                assert np.array_equal(array, other)
     assert os.listdir(tmp_path) == []  # also while it is used
     assert (room.free == memory) == (memory < 10**6)  # all is in memory, or nothing
     shelf.close()

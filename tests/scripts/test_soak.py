@@ -17,7 +17,7 @@ def soak(monkeypatch):
 
 @pytest.fixture
 def problem(soak):
-    return next(own for own in map(soak.Problem.of, range(100), [60] * 100) if own.model.loss == "squared")
+    return next(problem for problem in map(soak.Problem.of, range(100), [60] * 100) if problem.model.loss == "squared")
 
 
 def run(soak, monkeypatch, *arguments):
@@ -42,10 +42,10 @@ def test_memory_that_grows_is_an_error(soak, monkeypatch):
 
 
 def test_other_bits_are_an_error(soak, problem, tmp_path):
-    own = soak.Soak([problem], tmp_path)
-    own.once(0)
-    own.once(1)
-    assert (len(own.known), own.n_fits) == (1, 2)
-    own.known[0] = "of another fit"
+    soaked = soak.Soak([problem], tmp_path)
+    soaked.once(0)
+    soaked.once(1)
+    assert (len(soaked.known), soaked.n_fits) == (1, 2)
+    soaked.known[0] = "of another fit"
     with pytest.raises(AssertionError, match="problem 0: other bits than in the first fit"):
-        own.once(0)
+        soaked.once(0)

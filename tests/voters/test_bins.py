@@ -52,7 +52,7 @@ def test_every_cut_is_found_from_its_bucket_in_the_steps_allowed(cuts):
     st.lists(st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=30, unique=True), max_size=4),
 )
 def test_features_stand_one_after_another(features):
-    features = [np.sort(np.unique(np.array(own, dtype=float) + 0.0)) for own in features]
+    features = [np.sort(np.unique(np.array(values, dtype=float) + 0.0)) for values in features]
     index = bin_index(features)
     assert len(index.rule) == len(features)
     for f, cuts in enumerate(features):

@@ -143,7 +143,7 @@ NODES = {
 
 def check_nodes(weight=(0, 1, 2, 3, 4, 0), mass=(), n_features=2, categories=CATEGORIES, **changes):
     types = (np.int64, np.int32, np.float64, np.uint8)
-    arrays = (np.array(own, dtype) for own, dtype in zip((NODES | changes).values(), types, strict=True))
+    arrays = (np.array(values, dtype) for values, dtype in zip((NODES | changes).values(), types, strict=True))
     check_trees(Trees(*arrays), np.array(weight, float), np.array(mass, float), n_features, categories)
 
 

@@ -31,7 +31,7 @@ def cuts_of(X, **options):
 def stumps_with(*cuts):
     """Voters of real features with the given cuts."""
     zeros = np.zeros(len(cuts), dtype=np.uint8)
-    return Voters([np.asarray(own, dtype=float) for own in cuts], is_level=zeros, has_missing=zeros)
+    return Voters([np.asarray(values, dtype=float) for values in cuts], is_level=zeros, has_missing=zeros)
 
 
 @pytest.mark.parametrize("voter", range(12))
@@ -63,7 +63,7 @@ numbers = st.floats(allow_nan=False, allow_infinity=False)
 @example(cuts=[[0.0, 5e-324, 1e-323]], data=None)
 @example(cuts=[[-1.0, 0.0, 1e300]], data=None)
 def test_a_code_is_the_number_of_cuts_below_the_value(cuts, data):
-    cuts = [np.sort(own) for own in cuts]
+    cuts = [np.sort(values) for values in cuts]
     edges = np.concatenate([*cuts, [0.0, -np.inf, np.inf, NAN]])
     with np.errstate(over="ignore"):
         edges = np.concatenate([edges, np.nextafter(edges, np.inf), np.nextafter(edges, -np.inf)])

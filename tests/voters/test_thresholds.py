@@ -149,9 +149,9 @@ def test_thresholds_of_the_widest_range_are_finite_and_within_it(spacing):
 def test_thresholds_of_float32_are_those_of_the_same_numbers_in_float64(options):
     X = mixed_table(500).astype(np.float32)
     single, double = (candidate_voters(Z, **options) for Z in (X, X.astype(np.float64)))
-    for own, known in zip(single.cuts, double.cuts, strict=True):
-        assert own.dtype == np.float64
-        np.testing.assert_array_equal(own, known)
+    for found, known in zip(single.cuts, double.cuts, strict=True):
+        assert found.dtype == np.float64
+        np.testing.assert_array_equal(found, known)
     np.testing.assert_array_equal(single.code(X), double.code(X.astype(np.float64)))
 
 
@@ -159,8 +159,8 @@ def test_thresholds_of_float32_are_those_of_the_same_numbers_in_float64(options)
 def test_threads_choose_the_same_voters(n_threads):
     X = mixed_table(300)
     known, found = (candidate_voters(X, n_levels=N_LEVELS, n_threads=n) for n in (1, n_threads))
-    for own, other in zip(found.cuts, known.cuts, strict=True):
-        np.testing.assert_array_equal(own, other)
+    for cuts, other in zip(found.cuts, known.cuts, strict=True):
+        np.testing.assert_array_equal(cuts, other)
     np.testing.assert_array_equal(found.has_missing, known.has_missing)
 
 

@@ -103,14 +103,14 @@ def test_used_trees_give_the_same_scores(trees, sizes, share):
     assert used.n_nodes == kept.sum()
     assert used.n_trees == sum(weight[a:b].any() for a, b in zip(trees.start, trees.start[1:], strict=False))
     assert weight[kept].any(axis=1).sum() == weight.any(axis=1).sum()  # nothing that is used is lost
-    own = weight[kept]
-    below = np.append(0, np.cumsum(own.any(axis=1)))
+    weights = weight[kept]
+    below = np.append(0, np.cumsum(weights.any(axis=1)))
     for node in np.flatnonzero(~used.is_leaf).tolist():  # and nothing is kept for nothing
         assert below[used.end[node]] > below[node + 1]
     assert not (used.threshold[used.is_leaf].any())
     assert not (used.missing_right[used.is_leaf].any())
     X = rows(60)
-    np.testing.assert_allclose(scores(used, own, X), scores(trees, weight, X), rtol=0, atol=1e-11)
+    np.testing.assert_allclose(scores(used, weights, X), scores(trees, weight, X), rtol=0, atol=1e-11)
 
 
 def rows(n):
