@@ -317,7 +317,7 @@ class Report:
 
 
 def command_line(script: str) -> str:
-    """What was typed, but for the folders, which are nobody's business."""
+    """What was typed, without the folders: those are private."""
     words = [Path(word).name if os.sep in word else word for word in sys.argv[1:]]
     return shlex.join(["python", script, *words])
 

@@ -92,6 +92,8 @@ TESTED_BY = {
 }
 UNTESTED = ("__init__", "_version")
 
+VAGUE = ("own", "given", "less")  # names that could mean anything
+
 
 class Import(NamedTuple):
     module: str  # without "quadboost."
@@ -114,7 +116,7 @@ def name_of(path: Path) -> str:
 
 def imports_of_python(path: Path) -> Iterator[Import]:
     """Also those inside functions (lazy) and for types only."""
-    tree = ast.parse(path.read_text())
+    tree = TREES[path]
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     lazy = {node for function in functions for node in ast.walk(function)}
     here = ("quadboost", *path.relative_to(PACKAGE).parent.parts)
@@ -140,6 +142,7 @@ def imports_of_cython(path: Path) -> Iterator[Import]:
 
 
 PYTHON = sorted(path for path in PACKAGE.rglob("*.py"))
+TREES = {path: ast.parse(path.read_text()) for path in PYTHON}
 CYTHON = sorted(path for ending in ("pyx", "pxd") for path in PACKAGE.rglob(f"*.{ending}"))
 ALL = [found for path in PYTHON for found in imports_of_python(path)]
 ALL += [found for path in CYTHON for found in imports_of_cython(path)]
@@ -197,6 +200,17 @@ def test_other_libraries_are_imported_only_where_the_table_says():
 def test_what_is_optional_is_imported_when_it_is_used():
     early = {(one.module, one.target) for one in ALL if not (one.is_lazy or one.is_own) and one.target in OPTIONAL}
     assert early == set()
+
+
+def test_a_name_says_what_a_thing_is():
+    names = [
+        (path, node.lineno, getattr(node, "id", None) or getattr(node, "arg", None))
+        for path, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.arg) or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+    ]
+    assert len(names) > 10_000  # or this would pass whatever there is
+    assert [f"{name_of(path)}, line {line}: {name}" for path, line, name in names if name in VAGUE] == []
 
 
 def modules() -> list[str]:

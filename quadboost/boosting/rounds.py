@@ -264,7 +264,7 @@ class Run:
         deadline = np.inf if schedule.max_seconds is None else time.monotonic() + schedule.max_seconds
         floor = schedule.least_decrease(self.has_gap) * self.train.first_risk
         at_a_time = max(1, VOTERS_AT_A_TIME // max(1, len(self.weight)))
-        if self.validation is not None:  # rounds after the last that counts would be in vain
+        if self.validation is not None:  # rounds after the last that counts would be wasted
             at_a_time = min(at_a_time, max(schedule.patience, LEAST_PATIENCE))
         while not self.stop_reason:
             until = min(schedule.next_pause(self.n_rounds), self.n_rounds + at_a_time)

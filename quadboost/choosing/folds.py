@@ -31,11 +31,17 @@ class Split(NamedTuple):
 class Fold:
     """What the rounds need to know of one split."""
 
-    voters: Voters
-    train: Moments
+    measured: Measured  # the rows to train on
     held_out: Moments
     rows: np.ndarray  # numbers of those held out
-    measured: Measured  # those to train on
+
+    @property
+    def voters(self) -> Voters:
+        return self.measured.voters
+
+    @property
+    def train(self) -> Moments:
+        return self.measured.moments
 
 
 class Folds:
@@ -80,20 +86,14 @@ class Folds:
 
     def make(self, number: int) -> Fold:
         split = self.splits[number]
-        if self.per_fold:
-            rows = self.problem.rows.take(split.train)
-            voters = self._candidates(rows, 1)
-            codes = [self.problem.rows.take(rows).code(voters, 1) for rows in split]
-            train, held_out = (self._moments(voters, *part) for part in zip(codes, split, strict=True))
-            return Fold(voters, train, held_out, split.held_out, Measured(rows, voters, codes[0], train))
-        held_out = self._moments(self.voters, self.codes[split.held_out], split.held_out)
         n_times = np.bincount(np.concatenate(split), minlength=len(self.codes))
-        if (n_times == 1).all():
-            train = self._rest(split.train, held_out)
-        else:  # rows that are in neither part, or in both
-            train = self._moments(self.voters, self.codes[split.train], split.train)
-        measured = Measured(self.problem.rows.take(split.train), self.voters, self.codes[split.train], train)
-        return Fold(self.voters, train, held_out, split.held_out, measured)
+        if self.per_fold or (n_times != 1).any():  # a row that is in neither part, or in both
+            train, held_out = self.parts(number)
+            return Fold(train, held_out.moments, split.held_out)
+        judged = self._moments(self.voters, self.codes[split.held_out], split.held_out)
+        rest = self._rest(split.train, judged)
+        measured = Measured(self.problem.rows.take(split.train), self.voters, self.codes[split.train], rest)
+        return Fold(measured, judged, split.held_out)
 
     def _rest(self, train: np.ndarray, held_out: Moments) -> Moments:
         """All rows but those held out, by subtraction of Gram columns; the splits share the columns of all rows.

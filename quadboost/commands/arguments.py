@@ -16,8 +16,8 @@ EXAMPLES = ("breast_cancer", "diabetes", "digits", "iris", "wine")
 
 TABLE_HELP = """tables:
   CSV (.csv, .tsv, .txt, also with .gz; the first line names the columns), Parquet (.parquet), Feather and Arrow
-  (.feather, .arrow); - is CSV from the standard input. What a column of a text file holds is told by all of its
-  values: numbers, true and false, or text. Empty fields, NA, NaN, null, None and ? are missing values. Text and
+  (.feather, .arrow); - is CSV from the standard input. A column of a text file holds numbers, true and false, or
+  text; all of its values decide which. Empty fields, NA, NaN, null, None and ? are missing values. Text and
   true/false are categories.
 """
 
@@ -94,7 +94,7 @@ def _add_text_format(parser: _Parser) -> None:
     group.add_argument(
         "--delimiter",
         metavar="CHARACTER",
-        help="between fields, or the word tab (default: told by the name of the file and its first line)",
+        help="between fields, or the word tab (default: found from the name of the file and its first line)",
     )
     group.add_argument("--decimal", choices=DECIMALS, default=".", help="before the decimals of numbers (default: .)")
     group.add_argument("--encoding", metavar="NAME", default="utf-8", help="such as latin-1 or utf-16 (default: utf-8)")

@@ -97,7 +97,7 @@ def _main(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], N
         except SystemExit as end:  # --help, --version, a wrong argument
             status = end.code
         sys.stdout.flush()
-    except BrokenPipeError:  # whoever read the output has had enough
+    except BrokenPipeError:  # the reader of the output has closed it
         discard_output()
     except KeyboardInterrupt:
         fail(parser.prog, "interrupted", status=130)

@@ -85,7 +85,7 @@ def recognise(
 
 
 class Told:
-    """What a column of a text file holds, told by all of its values, of which it may be shown some at a time.
+    """What a column of a text file holds. All of its values decide, and it may be shown some at a time.
 
     A second, closer look is needed where the first one was not enough.
     """

@@ -22,7 +22,7 @@ class TextFormat:
     Attributes
     ----------
     delimiter : str, optional
-        None: it is told by the name of the file and by its first line.
+        None: found from the name of the file and its first line.
     decimal : {".", ","}
     encoding : str
     missing : tuple of str

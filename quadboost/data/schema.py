@@ -44,7 +44,7 @@ class FrameSchema:
 
     @property
     def in_info(self) -> dict[str, Any]:
-        """What a model's `info` tells of ordered categories."""
+        """What a model's `info` says of ordered categories."""
         orders = {str(feature): list(levels) for feature, levels in self.orders.items()}
         return {"orders": orders} if orders else {}
 

@@ -1,4 +1,4 @@
-"""The sections of a report that tell of the model itself and of its data, and the form that scores a row."""
+"""The sections of a report that describe the model and its data, and the form that scores a row."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ def _tenths(value: int) -> str:
 
 
 def steps(frame: Frame, edges: np.ndarray, values: np.ndarray) -> str:
-    """A step function; steps that nobody could see are left out."""
+    """A step function; steps too small to see are left out."""
     x, y = frame.x(edges), frame.y(values)
     drawn = [0]
     for i in range(1, len(y)):

@@ -1,4 +1,4 @@
-"""What a fit will need, told at once from the shape of the data.
+"""How much memory a fit will take, estimated at once from the shape of the data.
 
 All of it follows from shapes, but for the number of different voters that the rounds draw, each of which costs a Gram
 column. How that grows with rows, features and rounds was measured (`scripts/measure_memory.py`), for targets to which

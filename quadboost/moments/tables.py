@@ -1,4 +1,4 @@
-"""Gram columns from joint sums of bins alone: where rows are in parts, elsewhere, or not there any more.
+"""Gram columns from joint sums of bins alone: for rows that are in parts, on other machines, or gone.
 
 The joint sums of two columns say all that Gram columns need to know of the rows, and those of parts add up.
 """

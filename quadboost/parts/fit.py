@@ -1,4 +1,4 @@
-"""The passes that a fit makes over parts of rows; what it leaves is what a fit to all of them at once begins with.
+"""The passes that a fit makes over parts of rows; they end with what a fit in memory begins with.
 
 | pass | asks each part for |
 |---|---|
@@ -145,7 +145,7 @@ def _n_bytes(facts: Facts, voters: Voters) -> int:
 
 
 def _bytes_for_tables(voters: Voters, extent: Extent) -> int:
-    """What joint sums may take whatever the limit on memory: a column that is not kept costs a pass at every turn."""
+    """Memory that joint sums may take beyond any limit: a column that is not kept costs a pass each time."""
     cells = int((voters.n_cuts.max(initial=0) + 2) * voters.bin_start[-1])
     each = joint_dtype(extent).itemsize * max(cells, 1)
     return each * min(max(FEW_TABLES, TABLE_BYTES // each), voters.n_columns)

@@ -140,7 +140,7 @@ class Made(Streamed[Any]):
                     self._keep(shelf, made, self.size(number) / self.n_rows if self.n_rows else 0.0)
                 yield made
                 del made
-        except BaseException:  # also where nobody wants the rest
+        except BaseException:  # also when the reader stops early
             shelf.close()
             raise
         self._shelf = shelf if self._has_space else None

@@ -44,7 +44,7 @@ class Matrix(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What parts tell of a feature at first: its values or a sample of them, and the ends of all."""
+    """What the first pass learns of a feature: its values or a sample of them, and the ends of all."""
 
     sample: Atoms
     least: float
