@@ -371,3 +371,18 @@ def test_regressions_and_several_classes_score_in_the_browser(tmp_path):
             assert float(ends[-1]) == pytest.approx(max(scores(page)), abs=6e-4, rel=1e-3)
             assert float(ends[-1]) != 0
             assert page.problems == []
+
+
+@pytest.mark.slow
+def test_without_javascript_all_is_there_but_the_form(tmp_path):
+    X, y = mixed()
+    quadboost.report(QuadBoostClassifier().fit(X, y), X, y, tmp_path / "report.html")
+    with browser() as page:
+        page.call("Emulation.setScriptExecutionDisabled", value=True)
+        page.open(tmp_path / "report.html")
+        seen = "Array.from(document.querySelectorAll('{}')).filter((part) => part.checkVisibility()).length"
+        assert page.run(seen.format("h2")) >= 8
+        assert page.run(seen.format("svg")) >= 8
+        assert page.run(seen.format("#form")) == 0
+        assert "needs JavaScript" in page.run("document.body.innerText")
+        assert page.problems == []
