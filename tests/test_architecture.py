@@ -129,8 +129,8 @@ def imports_of_python(path: Path) -> Iterator[Import]:
             stem = ".".join([*base, *([node.module] if node.module else [])])
             is_package = node.level > 0 and stem == "quadboost"
             names = [f"{stem}.{alias.name}" for alias in node.names] if is_package else [stem]
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("import_module", "import_dask")):
-            names = [one.value for one in node.args if isinstance(one, ast.Constant)]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("import_module", "import_dask", "needed")):
+            names = [one.value for one in node.args[:1] if isinstance(one, ast.Constant)]
         for name in names:
             yield Import(name_of(path), name, node in lazy)
 

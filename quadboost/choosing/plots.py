@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from ..common.packages import needed
 
 if TYPE_CHECKING:
     from ..boosting.strength import Strengths
@@ -19,11 +20,7 @@ POINTS = 200  # numbers of rounds along an axis
 def _axes(ax: Any) -> Any:
     if ax is not None:
         return ax
-    try:
-        pyplot = import_module("matplotlib.pyplot")
-    except ImportError as error:
-        raise ImportError("plots need matplotlib, which is not installed; pip install 'quadboost[plots]'") from error
-    return pyplot.subplots()[1]
+    return needed("matplotlib.pyplot", "plots need", "'quadboost[plots]'").subplots()[1]
 
 
 def plot_weights(path: RegularizationPath, ax: Any = None) -> Any:

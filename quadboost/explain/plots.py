@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..common.checks import at_least
+from ..common.packages import needed
 from ..model.ensemble import Ensemble
 from .drawing import Curve, Level, Picture, counts_along, picture_of, score_unit, short_number
 from .importance import importances
@@ -32,12 +32,7 @@ MOST_NUMBERS = 120  # of a heat map, beyond which cells are too small for them
 def new_axes(ax: Any, size: tuple[float, float] = (6.4, 4.0)) -> Any:
     """The given axes, or new ones."""
     if ax is None:
-        try:
-            pyplot = import_module("matplotlib.pyplot")
-        except ImportError as error:
-            raise ImportError(
-                "plots need matplotlib, which is not installed; pip install 'quadboost[plots]'"
-            ) from error
+        pyplot = needed("matplotlib.pyplot", "plots need", "'quadboost[plots]'")
         ax = pyplot.subplots(figsize=size, layout="constrained")[1]
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)

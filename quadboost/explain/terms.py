@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from ..common.checks import at_least, one_of
 from ..common.memory import free_memory
+from ..common.packages import needed
 from ..model.ensemble import Ensemble
 from ..model.patterns import patterns_of
 from ..model.rules import Rule, trees_mean
@@ -138,15 +137,6 @@ class Terms:
         found[:, self.coding.features] = shapes
         self.shared.add_to(found, matrix)
         return found
-
-
-@contextmanager
-def _needed(name: str) -> Iterator[None]:
-    """Say what to do where a package that few need is not there."""
-    try:
-        yield
-    except ImportError as error:
-        raise ImportError(f"this needs {name}, which is not installed; pip install {name}") from error
 
 
 def rule_words(rule: Rule) -> str:
@@ -285,8 +275,7 @@ class Explanation:
 
     def to_frame(self) -> Any:
         """A pandas frame: base, a column per term, and the score; of several outputs, under the label of each."""
-        with _needed("pandas"):
-            pandas = import_module("pandas")
+        pandas = needed("pandas", "this needs", "pandas")
         base = np.broadcast_to(self.base, (len(self), *np.shape(self.base)))
         whole = np.concatenate([base[:, None], self.values, self.total[:, None]], axis=1)
         names = ["base", *self.terms, self.scale]
@@ -298,8 +287,7 @@ class Explanation:
 
     def to_shap(self) -> Any:
         """A `shap.Explanation` of the Shapley values by feature, for the plots of shap."""
-        with _needed("shap"):
-            shap = import_module("shap")
+        shap = needed("shap", "this needs", "shap")
         model, data = self.ensemble, self.matrix.astype(object)
         for feature in model.categories:
             data[:, feature] = [value_text(model, feature, value) for value in self.matrix[:, feature].tolist()]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..common.packages import needed
 from ..data.schema import MIXED, TEXT
 from .additive import Additive, Steps, Term, Tree, check_labels, check_text
 
@@ -19,7 +20,6 @@ OPSETS = {"": 21, ML: 5}  # the first with a TreeEnsemble of doubles
 UP_TO, EQUAL = 0, 4  # modes of nodes: true where the value is at most the threshold, or equals it
 PREFIX = "quadboost/"  # of names inside the model
 OUTPUTS = ("scores", "label", "probabilities", "prediction", "intercept", "contributions")
-NEEDS_ONNX = "exporting to ONNX needs onnx, which is not installed; pip install 'quadboost[onnx]'"
 
 
 class Graph:
@@ -300,11 +300,7 @@ def _at_most(thresholds: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
 
 
 def import_onnx() -> Any:
-    try:
-        from onnx import helper
-    except ImportError:
-        raise ImportError(NEEDS_ONNX) from None
-    return helper
+    return needed("onnx.helper", "exporting to ONNX needs", "'quadboost[onnx]'")
 
 
 def input_names(features: Sequence[str]) -> dict[str, str]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from .._version import __version__
 from ..common.checks import one_of
+from ..common.packages import needed
 from ..data.schema import MIXED, TEXT
 from .additive import Additive, Examples, additive, check_text
 from .graph import PREFIX, Graph, import_onnx, input_names
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
 IR_VERSION = 10
 TESTS = "quadboost_self_test"  # the key of the examples in the metadata
 NO_ROWS = "give some rows, to_onnx(pipeline, X[:1]), as an array or a pandas DataFrame"
-NEEDS_ONNXRUNTIME = (
-    "running the self-test of an ONNX model needs onnxruntime, which is not installed; pip install 'quadboost[onnx]'"
-)
 
 
 def to_onnx(
@@ -111,11 +109,7 @@ def self_test(model: str | os.PathLike[str] | bytes | ModelProto) -> int:
 
     Those of a float32 model may differ as much as its rounding explains.
     """
-    try:
-        from onnxruntime import InferenceSession
-    except ImportError:
-        raise ImportError(NEEDS_ONNXRUNTIME) from None
-
+    runtime = needed("onnxruntime", "running the self-test of an ONNX model needs", "'quadboost[onnx]'")
     if isinstance(model, str | os.PathLike):
         with open(model, "rb") as file:
             model = file.read()
@@ -126,7 +120,7 @@ def self_test(model: str | os.PathLike[str] | bytes | ModelProto) -> int:
             f"{model!r:.60} is no ONNX model; give what to_onnx returned, its bytes or the name of its file"
         )
     try:
-        session = InferenceSession(model)
+        session = runtime.InferenceSession(model)
     except Exception as error:  # of many kinds
         raise ValueError(f"onnxruntime cannot load the model: {error}") from error
     metadata = session.get_modelmeta().custom_metadata_map

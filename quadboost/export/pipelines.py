@@ -8,17 +8,14 @@ import numpy as np
 
 from .additive import Additive, additive
 from .graph import ML, Graph
-from .preparation import ML_OPSET, NEEDS_SKL2ONNX
+from .preparation import ML_OPSET, import_skl2onnx
 
 OPSET = 15
 
 
 def register() -> None:
     """Make our estimators known to skl2onnx in this process, so that its own functions convert them."""
-    try:
-        from skl2onnx import update_registered_converter
-    except ImportError:
-        raise ImportError(NEEDS_SKL2ONNX) from None
+    update_registered_converter = import_skl2onnx().update_registered_converter
     from ..estimators.cv import QuadBoostClassifierCV, QuadBoostRegressorCV
     from ..estimators.plain import QuadBoostClassifier, QuadBoostRegressor
 

@@ -8,13 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from ..common.packages import needed
 from .additive import N_EXAMPLES, UNSEEN, Additive, Examples
 from .graph import Graph, input_names
 
 ML_OPSET = 3  # skl2onnx knows none above
-NEEDS_SKL2ONNX = "converting a pipeline needs skl2onnx, which is not installed; pip install 'quadboost[onnx]'"
 # What the steps say may differ so much from what they say in Python, as a part of the largest value.
 ROUNDING = {"float64": 1e-9, "float32": 1e-4}
+
+
+def import_skl2onnx() -> Any:
+    return needed("skl2onnx", "converting a pipeline needs", "'quadboost[onnx]'")
 
 
 def split(pipeline: Any) -> tuple[list[Any], Any]:
@@ -54,10 +58,7 @@ class Preparation:
         return list(made.graph.input), [name if same else graph.add("Cast", name, to=graph.element)]
 
     def _converted(self, opsets: dict[str, int]) -> Any:
-        try:
-            from skl2onnx import to_onnx
-        except ImportError:
-            raise ImportError(NEEDS_SKL2ONNX) from None
+        to_onnx = import_skl2onnx().to_onnx
         from sklearn.pipeline import make_pipeline
 
         try:

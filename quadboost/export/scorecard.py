@@ -15,12 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..common.checks import at_least, file_name, finite, positive
+from ..common.packages import needed
 from ..model.whole_file import whole_file
 from .additive import BOOLEAN, Additive, Steps, Term, Tree, additive
 
-NEEDS_OPENPYXL = (
-    "an .xlsx file needs openpyxl, which is not installed; pip install 'quadboost[scorecard]', or write .csv"
-)
 SHEET = (1_048_576, 16_384, 32_767)
 TOO_LARGE = "an .xlsx file has at most {:,} rows, {:,} columns, and {:,} characters in a cell; write .csv".format(
     *SHEET
@@ -77,11 +75,7 @@ class Scorecard:
 
     def to_xlsx(self) -> bytes:
         """Three sheets."""
-        try:
-            from openpyxl import Workbook
-        except ImportError:
-            raise ImportError(NEEDS_OPENPYXL) from None
-        book = Workbook()
+        book = needed("openpyxl", "an .xlsx file needs", "'quadboost[scorecard]', or write .csv").Workbook()
         book.remove(book.active)
         for title, table in self._tables().items():
             sheet = book.create_sheet(title)
