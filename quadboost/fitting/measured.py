@@ -35,7 +35,7 @@ class Options:
 
     penalty: str | None
     reg_lambda: float | str
-    alpha_max: float
+    alpha_max: float | str
     mode: str
     fit_intercept: bool
     thresholds: int | str
@@ -47,6 +47,8 @@ class Options:
     quantile: float = 0.5
     huber_width: float | str = "auto"
     growth: Growth = NO_TREES
+    warm_start: bool = False
+    callbacks: Any = None
 
     def __post_init__(self) -> None:
         one_of("loss", self.loss, LOSSES)
@@ -58,7 +60,11 @@ class Options:
             one_of("reg_lambda", self.reg_lambda, ("auto", "theory"))
             if self.reg_lambda == "theory" and self.penalty not in ("l1", "l2"):
                 raise ValueError(f"reg_lambda='theory' is for the penalties 'l1' and 'l2', not for {self.penalty!r}")
-        make_penalty(self.penalty, 0.0 if isinstance(self.reg_lambda, str) else self.reg_lambda, self.alpha_max)
+        if isinstance(self.alpha_max, str):
+            one_of("alpha_max", self.alpha_max, ("auto",))
+        if not isinstance(self.strength, str):
+            make_penalty(self.penalty, self.strength, self.strength)
+        make_penalty(self.penalty)
         one_of("mode", self.mode, MODES)
         one_of(
             "fit_intercept",
@@ -84,9 +90,24 @@ class Options:
             positive("huber_width", self.huber_width)
 
     @property
+    def strength(self) -> float | str:
+        """What was given for the strength of the penalty."""
+        return self.alpha_max if self.penalty == "linf" else self.reg_lambda
+
+    def with_strength(self, strength: float) -> Options:
+        return replace(self, alpha_max=strength) if self.penalty == "linf" else replace(self, reg_lambda=strength)
+
+    @property
     def follows_path(self) -> bool:
         """Whether the strength is chosen along a path."""
         return self.reg_lambda == "auto" and self.penalty == "l1" and self.mode == "corrective"
+
+    @property
+    def asks_for_rounds(self) -> bool:
+        """Whether rounds themselves are wanted, not only where they lead."""
+        schedule, usual = self.schedule, Schedule()
+        is_usual = schedule.max_rounds >= usual.max_rounds and schedule.reweight_every == usual.reweight_every
+        return bool(self.warm_start or self.callbacks or not is_usual)
 
 
 @dataclass(frozen=True)
