@@ -219,7 +219,7 @@ class LInf(Penalty):
 AUTO_L1 = 0.4
 AUTO_L2_CORRECTIVE = 0.3
 AUTO_L2_FORWARD = 1600.0
-AUTO_LINF = 3.0
+AUTO_LINF = 0.7
 
 
 def make_penalty(name: str | Penalty | None, reg_lambda: float = 0.0, alpha_max: float = 0.1) -> Penalty:

@@ -27,7 +27,7 @@ SHARED_PARAMETERS = """penalty : {"auto", "l1", "l2", "linf", None}
         strength is that of mean(loss) + reg_lambda sum |a|, or + reg_lambda / 2 sum a^2; the squared loss is half the
         risk, so it means the same there.
     alpha_max : float or "auto"
-        Largest weight under the linf penalty. "auto", with K voters: 3 std(y) sqrt(m) / K.
+        Largest weight under the linf penalty. "auto", with K voters: 0.7 std(y) sqrt(m) / K.
     mode : {"corrective", "forward"}
         A voter drawn again is re-weighted, or (the paper's plain loop) a second copy of it is added.
     max_rounds : int
