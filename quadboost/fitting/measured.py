@@ -13,6 +13,7 @@ from ..boosting.losses import Loss, make_loss
 from ..boosting.penalties import make_penalty
 from ..boosting.records import Progress
 from ..boosting.result import Boosted
+from ..boosting.reweight import MOST_TOGETHER
 from ..boosting.rounds import MODES
 from ..boosting.schedule import Schedule
 from ..boosting.strength import Strengths
@@ -24,9 +25,11 @@ from ..moments.moments import Moments, column_moments
 from ..voters.columns import Voters
 from ..voters.thresholds import check_thresholds
 from .growth import Grown, Growth, grow_trees
+from .passes import Coded, Training
 from .problem import Problem, Rows
 
 NO_TREES = Growth()
+MOST_CODES = 1 << 26  # of stumps whose weights are solved for at once
 
 
 @dataclass(frozen=True)
@@ -129,6 +132,15 @@ class Measured:
         scores = self.voters.scores(self.codes, weight, intercept, self.n_threads)
         return lambda question, add: question(scores, self.rows)
 
+    def coded(self, problem: Problem, options: Options, suffix: str = "") -> tuple[Training, Loss]:
+        """Rows as passes need them, and the loss for them; `suffix` is for the errors."""
+        check_targets(options.loss, problem.targets(self.rows, options.loss), f"y{suffix}")
+        loss, y = loss_of(problem, self.rows, options)
+        # Passes begin near their ends: within bounds rounds are there sooner than turns have found who is at a bound.
+        at_once = solves_at_once(self, options) and problem.signs is None
+        fit_intercept = bool(options.fit_intercept)
+        return Coded(self.voters, self.codes, y, self.rows.weight, self.moments, fit_intercept, at_once), loss
+
     @classmethod
     def of(
         cls, problem: Problem, rows: Rows, options: Options, voters: Voters | None = None, *,
@@ -152,6 +164,24 @@ class Measured:
             voters, codes, rows.y, rows.weight, cache_bytes=options.cache_bytes, n_threads=n_threads
         )
         return cls(rows, voters, codes, moments, grown)
+
+
+def solves_at_once(measured: Measured, options: Options) -> bool:
+    """Whether all weights are solved for at once, under l2: those of rules, or of many stumps."""
+    if measured.voters.trees:
+        return options.penalty == "l2" and options.mode == "corrective"
+    voters, has_codes = measured.voters, hasattr(measured, "codes")  # there may be sums alone
+    return has_codes and many_at_once(options, voters.n_voters, measured.rows.n_examples, voters.n_features)
+
+
+def many_at_once(options: Options, n_voters: float, n_examples: float, n_features: int) -> bool:
+    """The same of stumps: all have a weight in the end, and of more than are re-weighted together rounds take long.
+
+    Who asks for rounds has them, and so has a table so large that its codes should stay where they are.
+    """
+    is_ridge = options.penalty == "l2" and options.mode == "corrective" and options.reg_lambda != 0
+    are_few = n_examples < n_voters or n_examples * n_features <= MOST_CODES
+    return is_ridge and are_few and n_voters > MOST_TOGETHER and not options.asks_for_rounds
 
 
 def check_targets(loss: str, y: np.ndarray, name: str = "y") -> None:

@@ -26,9 +26,8 @@ from ..moments.moments import SHARE_FOR_SORTING, bytes_for_columns
 from ..voters.thresholds import FEATURES_TOGETHER, auto_thresholds
 from .calibration import divides
 from .growth import DIRECTIONS
-from .measured import Options
+from .measured import Options, many_at_once
 from .ridge import directions_for
-from .rules import many_at_once
 
 MOST_CLASSES = 20  # numbers of more different values are targets
 SAMPLE = 2_000  # rows from which the distinct values of a column are guessed
@@ -112,7 +111,7 @@ def estimate_memory(
 
 
 def _has_rounds(options: Options, n_cuts: np.ndarray, m: int, held_out: float | None, has_signs: bool) -> bool:
-    """Whether a fit is made by rounds; see `train` and `solves_at_once`, and `coded` for other losses."""
+    """Whether a fit is made by rounds; see `train` and `solves_at_once`, and `Measured.coded` for other losses."""
     at_once = options.penalty == "l2" and not (has_signs and options.loss != "squared")
     if not options.growth.n_trees:
         at_once &= many_at_once(options, n_cuts.sum(), m, len(n_cuts))

@@ -12,7 +12,6 @@ from ..boosting.losses import Loss
 from ..boosting.penalties import L2
 from ..boosting.records import Trace
 from ..boosting.result import Boosted
-from ..boosting.reweight import MOST_TOGETHER
 from ..boosting.schedule import Schedule
 from ..boosting.strength import Strengths
 from ..data.exact import exact_mean
@@ -25,25 +24,6 @@ from .ridge import Products, bounds_of, solve_ridge
 
 LEAST_R2, MOST_R2 = 0.02, 0.99  # that a strength is chosen by
 LEAST_RIDGE = 1e-12
-MOST_CODES = 1 << 26  # of stumps whose weights are solved for at once
-
-
-def solves_at_once(measured: Measured, options: Options) -> bool:
-    """Whether all weights are solved for at once, under l2: those of rules, or of many stumps."""
-    if measured.voters.trees:
-        return options.penalty == "l2" and options.mode == "corrective"
-    voters, has_codes = measured.voters, hasattr(measured, "codes")  # there may be sums alone
-    return has_codes and many_at_once(options, voters.n_voters, measured.rows.n_examples, voters.n_features)
-
-
-def many_at_once(options: Options, n_voters: float, n_examples: float, n_features: int) -> bool:
-    """The same of stumps: all have a weight in the end, and of more than are re-weighted together rounds take long.
-
-    Who asks for rounds has them, and so has a table so large that its codes should stay where they are.
-    """
-    is_ridge = options.penalty == "l2" and options.mode == "corrective" and options.reg_lambda != 0
-    are_few = n_examples < n_voters or n_examples * n_features <= MOST_CODES
-    return is_ridge and are_few and n_voters > MOST_TOGETHER and not options.asks_for_rounds
 
 
 def ridge_strength(measured: Measured, options: Options) -> float:
