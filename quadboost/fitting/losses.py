@@ -11,7 +11,6 @@ from ..boosting.losses import Loss
 from ..boosting.penalties import L1, Penalty, auto_lambda, make_penalty
 from ..boosting.rounds import open_run
 from ..boosting.strength import Strengths, strengths_by_gcv
-from ..data.exact import exact_mean
 from .measured import Measured, Options, Trained, check_targets, loss_of
 from .passes import Coded, Passes, Stage, minimise
 from .problem import Problem
@@ -60,9 +59,9 @@ def train_under_loss(
     schedule = replace(options.schedule, callback=None)
     passes, why = minimise(rows, loss, penalties, schedule, begin, see)
     found = {name: np.array(values) for name, values in history.items()}
-    violation = passes.violation()
+    dual_gap, violation = passes.proof()
     boosted = [
-        replace(result, first_risk=first.loss, violation=violation, history=found, stop_reason=why)
+        replace(result, first_risk=first.loss, dual_gap=dual_gap, violation=violation, history=found, stop_reason=why)
         for result in passes.boosted()
     ]
     return Trained(measured.voters, boosted, strengths, loss.link, stages)
@@ -81,7 +80,7 @@ def coded(problem: Problem, measured: Measured, options: Options, *, suffix: str
 
 def constant(rows: Coded, loss: Loss) -> Stage:
     """Scores that are the same for all rows: where every fit begins."""
-    mean = np.array([exact_mean(target, rows.weight) for target in rows.y.T])
+    mean = rows.means(rows.y)
     intercept = loss.constant(mean) if rows.fit_intercept else np.zeros(len(mean))
     weight = np.zeros((rows.voters.n_voters, len(mean)))
     return rows.stage(weight, intercept, loss, [Penalty()] * len(mean))

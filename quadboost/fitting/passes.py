@@ -14,6 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
+from .._core import conjugate, steepest
 from ..boosting.losses import Loss
 from ..boosting.penalties import Penalty
 from ..boosting.records import Trace
@@ -30,6 +31,7 @@ from .ridge import Products, bounds_of, solve_ridge
 MOST_PASSES = 500  # for each approximation of a loss
 FIRST_TOL = 1e-3  # relative dual gap of the rounds of the first pass; the better the scores, the less
 SETTLING = 3  # steps of the intercepts alone, at the end
+BALANCING = 20  # steps of the mean of the pulls towards zero
 STEEPER, FLATTER = 2.0, 0.8  # times the curvature: after a step that was too long, and after one that was not
 SLACK = 1e-10  # of the objective: what rounding may add
 
@@ -77,6 +79,10 @@ class Coded:
         value = self.mean_loss(scores, loss)
         added = sum(penalty.value(weights) for penalty, weights in zip(penalties, _rows(weight), strict=False)) / 2.0
         return Stage(weight, intercept, scores, value, value + added)
+
+    def means(self, columns: np.ndarray) -> np.ndarray:
+        """The weighted mean of each column."""
+        return np.array([exact_mean(column, self.weight) for column in columns.T])
 
     def mean_loss(self, scores: np.ndarray, loss: Loss) -> float:
         values = loss.values(scores, self.y)
@@ -175,8 +181,7 @@ class Passes:
         shift = np.zeros(len(before.intercept))
         for _ in range(SETTLING if rows.fit_intercept else 0):
             pull = loss.pull(before.scores + shift, rows.y)
-            bend = loss.bend(pull, rows.y)
-            lean, curve = (np.array([exact_mean(column, rows.weight) for column in each.T]) for each in (pull, bend))
+            lean, curve = rows.means(pull), rows.means(loss.bend(pull, rows.y))
             shift += np.divide(lean, curve, out=np.zeros(len(lean)), where=curve > 0)
         after = rows.stage(before.weight, before.intercept + shift, loss, self.penalties)
         self.stage = after if after.objective < before.objective else before
@@ -195,13 +200,42 @@ class Passes:
             for output in range(len(self.penalties))
         ]  # fmt: skip
 
-    def violation(self) -> float:
-        """The largest distance of an edge from what the conditions of optimality want it to be."""
+    def proof(self) -> tuple[float, float]:
+        """How near the minimum is: a bound on the distance of the objective, and the violation of its conditions.
+
+        The bound is by Fenchel's duality, with the pull in the place of the dual, scaled until the penalties can hold
+        it; NaN where none is known. The violation is the largest distance of an edge from what the conditions of
+        optimality want it to be.
+        """
         pull = self.loss.pull(self.stage.scores, self.rows.y)
-        moments = self.rows.towards(pull)
-        edge, _ = moments.centred(self.rows.fit_intercept)
-        each = zip(self.penalties, _rows(self.stage.weight), _rows(edge), strict=True)
-        return max(penalty.violation(weight, edge) for penalty, weight, edge in each)
+        edges = self._edges(pull)
+        each = zip(self.penalties, _rows(self.stage.weight), edges, strict=True)
+        violation = max(penalty.violation(weight, edge) for penalty, weight, edge in each)
+        if not all(penalty.has_gap for penalty in self.penalties):
+            return np.nan, violation
+        balanced = self._balanced(pull)
+        if balanced is not pull:
+            pull, edges = balanced, self._edges(balanced)
+        ruled = [(edge, penalty.rule(len(edge))) for edge, penalty in zip(edges, self.penalties, strict=True)]
+        scale = 1.0 / max(1.0, *(steepest(edge, *rule) for edge, rule in ruled))
+        of_loss = exact_mean(self.loss.conjugate(scale * pull, self.rows.y), self.rows.weight)
+        of_penalty = sum(conjugate(edge, scale, *rule) for edge, rule in ruled) / 2.0
+        return max(0.0, self.stage.objective + of_loss + of_penalty), violation
+
+    def _edges(self, pull: np.ndarray) -> np.ndarray:
+        return _rows(self.rows.towards(pull).centred(self.rows.fit_intercept)[0])
+
+    def _balanced(self, pull: np.ndarray) -> np.ndarray:
+        """A pull near this one of which the mean is zero, as it is at the minimum where there is an intercept."""
+        rows, within = self.rows, self.loss.within
+        for _ in range(BALANCING if rows.fit_intercept else 0):
+            mean = rows.means(pull)
+            if np.abs(mean).max() <= SLACK * np.abs(pull).max():
+                break
+            moved = mean - rows.means(within(pull - mean, rows.y))  # not by as much, where a pull is at its end
+            step = np.divide(mean * mean, moved, out=np.zeros_like(mean), where=moved != 0)
+            pull = within(pull - step, rows.y)
+        return pull
 
 
 def _rows(columns: np.ndarray) -> np.ndarray:
@@ -221,9 +255,10 @@ def minimise(
     watch: Callable[[Passes], str] = lambda passes: "",
 ) -> tuple[Passes, str]:  # fmt: skip
     """Passes until they bring no more, or `watch` has a reason to stop; returns the last ones and why they stopped."""
-    start = time.monotonic()
+    start, n_rounds = time.monotonic(), np.zeros(len(penalties), dtype=np.int64)
     while True:
         passes = Passes(rows, loss, penalties, schedule, first)
+        passes.n_rounds = n_rounds  # counted on
         for _ in range(MOST_PASSES):
             goes_on = passes.go()
             if not goes_on and loss.sharper() is None:
