@@ -140,8 +140,8 @@ class QuadBoost(Explained, BaseEstimator):
     def _stages_of(self, codes: np.ndarray) -> Iterator[np.ndarray]:
         """Scores of coded rows after each round, or each pass, before calibration."""
         if self._stages is not None:
-            for own_weight, intercept in self._stages:
-                yield self._voters.scores(codes, own_weight, intercept) * self._target_scale
+            for weight, intercept in self._stages:
+                yield self._voters.scores(codes, weight, intercept) * self._target_scale
             return
         scores = np.tile([trace.first_intercept for trace in self._traces] * self._target_scale, (len(codes), 1))
         followed = [trace.changes(self._voters.n_voters) for trace in self._traces]

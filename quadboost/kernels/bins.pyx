@@ -327,17 +327,17 @@ cdef bint _code_block(
     cdef int32_t bins[ROWS_OF_BLOCK]
     cdef Py_ssize_t f, n = last - first
     cdef bint overflow = False
-    cdef char* own
+    cdef char* codes_of_f
     for f in range(d):
         _copy_column(X, first, f, n, x)
         bins_of(x, n, &rule[f], &cuts[0], &place[0], bins)
-        own = codes + (first * d + f) * size
+        codes_of_f = codes + (first * d + f) * size
         if size == 1:
-            overflow |= _write_codes(bins, n, <uint8_t*> own, d)
+            overflow |= _write_codes(bins, n, <uint8_t*> codes_of_f, d)
         elif size == 2:
-            overflow |= _write_codes(bins, n, <uint16_t*> own, d)
+            overflow |= _write_codes(bins, n, <uint16_t*> codes_of_f, d)
         else:
-            overflow |= _write_codes(bins, n, <uint32_t*> own, d)
+            overflow |= _write_codes(bins, n, <uint32_t*> codes_of_f, d)
     return overflow
 
 
@@ -395,7 +395,7 @@ cdef class TreeValues:
         """Add to the scores of the rows first..first + n; `bins` has room for ROWS_OF_BLOCK for each feature."""
         cdef double x[ROWS_OF_BLOCK]
         cdef Py_ssize_t f, r, t, o, k = self._n_outputs, each = self._words_each
-        cdef const double* own
+        cdef const double* at_leaf
         cdef double sum
         for f in range(self.n_features):
             _copy_column(X, first, self._feature[f], n, x)
@@ -409,9 +409,9 @@ cdef class TreeValues:
                 out[r] = sum
             else:
                 for t in range(self._n_trees):
-                    own = &self._value[self._value_start[t] + leaf_left(left + t * each, each), 0]
+                    at_leaf = &self._value[self._value_start[t] + leaf_left(left + t * each, each), 0]
                     for o in range(k):
-                        out[r * k + o] += own[o]
+                        out[r * k + o] += at_leaf[o]
 
 
 cdef class StepFunctions:
@@ -467,17 +467,17 @@ cdef class StepFunctions:
         cdef cnp.ndarray bins = cnp.PyArray_EMPTY(2, shape, cnp.NPY_INT32, 0)
         shape[1] = trees.n_words + 1
         cdef cnp.ndarray left = cnp.PyArray_EMPTY(2, shape, cnp.NPY_UINT32, 0)
-        cdef int32_t* own_bins = <int32_t*> cnp.PyArray_DATA(bins)
-        cdef uint32_t* own_left = <uint32_t*> cnp.PyArray_DATA(left)
+        cdef int32_t* bin_room = <int32_t*> cnp.PyArray_DATA(bins)
+        cdef uint32_t* left_room = <uint32_t*> cnp.PyArray_DATA(left)
         cdef Py_ssize_t n_bins = bins.shape[1], n_left = left.shape[1]
         if n_threads == 1:
             with nogil:
                 for b in range(n_blocks):
-                    trees.add(table, b * step, min(step, m - b * step), own_bins, own_left, scores + b * step * k)
+                    trees.add(table, b * step, min(step, m - b * step), bin_room, left_room, scores + b * step * k)
         else:
             for b in prange(n_blocks, nogil=True, schedule="dynamic", chunksize=16, num_threads=n_threads):
                 t = threadid()
-                trees.add(table, b * step, min(step, m - b * step), own_bins + t * n_bins, own_left + t * n_left,
+                trees.add(table, b * step, min(step, m - b * step), bin_room + t * n_bins, left_room + t * n_left,
                           scores + b * step * k)
 
     cdef void _score(self, table_t X, Py_ssize_t first, Py_ssize_t n, double* scores) noexcept nogil:
@@ -497,11 +497,11 @@ cdef class StepFunctions:
     cdef void _add(self, const int32_t* bins, Py_ssize_t n, const double* value, double* out) noexcept nogil:
         """Add one step function to the scores of n rows."""
         cdef Py_ssize_t r, o
-        cdef const double* own
+        cdef const double* in_bin
         if self.n_outputs == 1:
             add_values(bins, n, value, out)
         else:
             for r in range(n):
-                own = value + self.n_outputs * bins[r]
+                in_bin = value + self.n_outputs * bins[r]
                 for o in range(self.n_outputs):
-                    out[r * self.n_outputs + o] += own[o]
+                    out[r * self.n_outputs + o] += in_bin[o]

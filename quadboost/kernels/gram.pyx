@@ -152,7 +152,7 @@ cdef void _count_codes(
     cdef const code_t* r2
     cdef const code_t* r3
     cdef count_t w0 = 1, w1 = 1, w2 = 1, w3 = 1
-    cdef count_t* own
+    cdef count_t* sums_of_f
     memset(bins, 0, of.n_bins * sizeof(count_t))
     while i + 4 + AHEAD <= n:  # four rows at a time: a feature is looked up once for all
         r0, r1 = _row_soon(codes, d, rows, i), _row_soon(codes, d, rows, i + 1)
@@ -161,11 +161,11 @@ cdef void _count_codes(
             w0, w1, w2, w3 = mass[rows[i]], mass[rows[i + 1]], mass[rows[i + 2]], mass[rows[i + 3]]
         for k in range(columns.shape[0]):
             f = columns[k]
-            own = bins + of.bin_start[f]
-            own[r0[f]] += w0
-            own[r1[f]] += w1
-            own[r2[f]] += w2
-            own[r3[f]] += w3
+            sums_of_f = bins + of.bin_start[f]
+            sums_of_f[r0[f]] += w0
+            sums_of_f[r1[f]] += w1
+            sums_of_f[r2[f]] += w2
+            sums_of_f[r3[f]] += w3
         i += 4
     while i < n:
         r0 = codes + rows[i] * d

@@ -150,13 +150,13 @@ def sort_rows(
     cnp.ndarray codes,               # IN  (m, d), by rows, of one, two or four bytes
     Py_ssize_t f,
     int64_t[:, ::1] count,           # scratch (n_threads, bins of f)
-    cnp.ndarray own,                 # scratch (m) of the type of codes
+    cnp.ndarray scratch,             # scratch (m) of the type of codes
     int64_t[::1] bin_end,            # OUT (bins of f) where each bin ends in `order`
     int32_t[::1] order,              # OUT (m) rows by their bin of feature f, in order within a bin
     int n_threads,
 ):
     cdef const void* data = cnp.PyArray_DATA(codes)
-    cdef void* codes_of_f = cnp.PyArray_DATA(own)
+    cdef void* codes_of_f = cnp.PyArray_DATA(scratch)
     cdef int size = cnp.PyArray_ITEMSIZE(codes)
     with nogil:
         if size == 1:
@@ -168,13 +168,13 @@ def sort_rows(
 
 
 cdef void _sort_rows(
-    const code_t* codes, Py_ssize_t d, int64_t[:, ::1] count, code_t* own, int64_t[::1] bin_end, int32_t[::1] order,
-    int n_threads,
+    const code_t* codes, Py_ssize_t d, int64_t[:, ::1] count, code_t* codes_of_f, int64_t[::1] bin_end,
+    int32_t[::1] order, int n_threads,
 ) noexcept nogil:
     cdef Py_ssize_t t, b, m = order.shape[0], n_bins = bin_end.shape[0]
     cdef int64_t here = 0, n
     for t in prange(n_threads, schedule="static", num_threads=n_threads):
-        _count_own(codes, d, own, &count[t, 0], n_bins, t * m // n_threads, (t + 1) * m // n_threads)
+        _count_codes(codes, d, codes_of_f, &count[t, 0], n_bins, t * m // n_threads, (t + 1) * m // n_threads)
     for b in range(n_bins):
         for t in range(n_threads):
             n = count[t, b]
@@ -182,26 +182,27 @@ cdef void _sort_rows(
             here += n
         bin_end[b] = here
     for t in prange(n_threads, schedule="static", num_threads=n_threads):
-        _place_own(own, &count[t, 0], &order[0], t * m // n_threads, (t + 1) * m // n_threads)
+        _place_rows(codes_of_f, &count[t, 0], &order[0], t * m // n_threads, (t + 1) * m // n_threads)
 
 
-cdef void _count_own(
-    const code_t* codes, Py_ssize_t d, code_t* own, int64_t* count, Py_ssize_t n_bins, Py_ssize_t first, Py_ssize_t last
+cdef void _count_codes(
+    const code_t* codes, Py_ssize_t d, code_t* codes_of_f, int64_t* count, Py_ssize_t n_bins, Py_ssize_t first,
+    Py_ssize_t last,
 ) noexcept nogil:
     cdef Py_ssize_t r
     memset(count, 0, n_bins * sizeof(int64_t))
     for r in range(first, last):
-        own[r] = codes[r * d]
-        count[own[r]] += 1
+        codes_of_f[r] = codes[r * d]
+        count[codes_of_f[r]] += 1
 
 
-cdef void _place_own(
-    const code_t* own, int64_t* here, int32_t* order, Py_ssize_t first, Py_ssize_t last
+cdef void _place_rows(
+    const code_t* codes_of_f, int64_t* here, int32_t* order, Py_ssize_t first, Py_ssize_t last
 ) noexcept nogil:
     cdef Py_ssize_t r
     for r in range(first, last):
-        order[here[own[r]]] = <int32_t> r
-        here[own[r]] += 1
+        order[here[codes_of_f[r]]] = <int32_t> r
+        here[codes_of_f[r]] += 1
 
 
 def matrix_products(

@@ -35,8 +35,8 @@ def shapes_of(
     intervals = Intervals.of(n_cuts, is_level, n_voters - n_cuts)
     shapes, starts_of = [], zip(starts(n_voters).tolist(), starts(n_cuts + 2).tolist(), strict=True)
     for (f, cuts, at_cuts), (voter, first_bin) in zip(columns, starts_of, strict=False):
-        own_intervals = intervals.of_column(slice(voter, voter + len(at_cuts)), first_bin)
-        shapes.append((f, cuts, own_intervals.step_values(at_cuts, len(cuts) + 2)))
+        of_feature = intervals.of_column(slice(voter, voter + len(at_cuts)), first_bin)
+        shapes.append((f, cuts, of_feature.step_values(at_cuts, len(cuts) + 2)))
     return shapes
 
 

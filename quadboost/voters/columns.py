@@ -214,12 +214,12 @@ class Voters:
     def votes(self, voter: int) -> tuple[int, np.ndarray]:
         """The voter's column, and its output (-1, 0 or +1) in each of the column's bins."""
         column, position = (int(found) for found in self.locate(voter))
-        return column, self._own(column).outputs(position, int(self.n_cuts[column]) + 2)
+        return column, self._of_column(column).outputs(position, int(self.n_cuts[column]) + 2)
 
     def step_values(self, column: int, weight: np.ndarray) -> np.ndarray:
         """What the voters of a column add up to in each of its bins, given the weights (K, n_outputs) of all voters."""
         weights = weight[self.voter_start[column] : self.voter_start[column + 1]]
-        return self._own(column).step_values(weights, int(self.n_cuts[column]) + 2)
+        return self._of_column(column).step_values(weights, int(self.n_cuts[column]) + 2)
 
     def scores(self, codes: np.ndarray, weight: np.ndarray, intercept: np.ndarray, n_threads: int = 1) -> np.ndarray:
         """Scores of coded rows, shape (m, n_outputs), given the weights (K, n_outputs) of all voters."""
@@ -282,7 +282,7 @@ class Voters:
         """Where the bins of the column of each voter begin."""
         return np.repeat(self.bin_start[:-1], np.diff(self.voter_start))
 
-    def _own(self, column: int) -> Intervals:
+    def _of_column(self, column: int) -> Intervals:
         voters = slice(self.voter_start[column], self.voter_start[column + 1])
         return self.intervals.of_column(voters, int(self.bin_start[column]))
 
