@@ -7,7 +7,7 @@ from cython.parallel cimport prange
 from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int32_t, int64_t
 
-from quadboost.kernels.gram cimport Store
+from quadboost.kernels.store cimport Store
 from quadboost.kernels.types cimport count_t, sum_of_products
 
 import numpy as np

@@ -46,30 +46,6 @@ def find_right(
     return -1
 
 
-def leaf_values(
-    const int64_t[::1] start,        # IN  (n_trees + 1)
-    const int32_t[::1] right,        # IN  (n) -1 for a leaf
-    const double[:, ::1] weight,     # IN  (n, n_outputs)
-    double[:, ::1] along,            # IN/OUT the weights; then summed from the root on
-    double[:, ::1] out,              # OUT (n, n_outputs) what a tree is worth in each leaf; zeroed by the caller
-):
-    cdef Py_ssize_t t, i, k
-    cdef double everywhere
-    for t in range(start.shape[0] - 1):
-        for i in range(start[t], start[t + 1]):
-            if right[i] >= 0:
-                for k in range(weight.shape[1]):
-                    along[i + 1, k] += along[i, k]
-                    along[right[i], k] += along[i, k]
-        for k in range(weight.shape[1]):
-            everywhere = 0
-            for i in range(start[t], start[t + 1]):
-                everywhere += weight[i, k]
-            for i in range(start[t], start[t + 1]):
-                if right[i] < 0:
-                    out[i, k] = 2 * along[i, k] - everywhere
-
-
 cdef inline void _clear(uint32_t* words, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
     cdef Py_ssize_t leaf
     for leaf in range(first, last):

@@ -16,7 +16,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..common import threads
-from ..kernels.gram import ColumnMaker, DifferenceMaker, Maker, Store
+from ..kernels.gram import ColumnMaker
+from ..kernels.store import DifferenceMaker, Maker, Store
 from ..kernels.sums import matrix_products, sort_rows
 from ..voters.columns import Voters
 
