@@ -85,6 +85,7 @@ OPTIONAL = (
 TESTED_BY = {
     "_core": "boosting/test_rounds.py",
     "kernels.bins": "voters/test_columns.py",
+    "kernels.quantiles": "voters/test_quantiles.py",
     "kernels.sums": "moments/test_sums.py",
     "kernels.trees": "voters/test_trees.py",
     "kernels.gram": "moments/test_gram.py",

@@ -94,4 +94,29 @@ DEFINE_CODED(bytes, uint8_t)
 DEFINE_CODED(shorts, uint16_t)
 DEFINE_CODED(words, uint32_t)
 
+/* The same for codes of `size` bytes each. */
+#define BY_SIZE(FUNCTION, ...)                                                                                      \
+    do {                                                                                                            \
+        if (size == 1)                                                                                              \
+            FUNCTION##_bytes((const uint8_t *)codes, __VA_ARGS__);                                                  \
+        else if (size == 2)                                                                                         \
+            FUNCTION##_shorts((const uint16_t *)codes, __VA_ARGS__);                                                \
+        else                                                                                                        \
+            FUNCTION##_words((const uint32_t *)codes, __VA_ARGS__);                                                 \
+    } while (0)
+
+static inline void add_values(
+    const void *codes, int size, ptrdiff_t d, const int64_t *column, const int64_t *start, ptrdiff_t n,
+    const double *value, ptrdiff_t k, double *out, ptrdiff_t first, ptrdiff_t last)
+{
+    BY_SIZE(add_values, d, column, start, n, value, k, out, first, last);
+}
+
+static inline void add_to_bins(
+    const void *codes, int size, ptrdiff_t m, ptrdiff_t d, const int64_t *value, ptrdiff_t k, const int64_t *start,
+    int64_t *out, ptrdiff_t first, ptrdiff_t last)
+{
+    BY_SIZE(add_to_bins, m, d, value, k, start, out, first, last);
+}
+
 #endif
