@@ -22,8 +22,8 @@ from ..kernels.sums import bin_sums_of_scores
 from ..kernels.voters import voter_sums
 from ..moments.sums import ColumnSums
 from ..voters.columns import Voters
+from .descent import SLACK, Curve, Descent, gap_within
 from .sketch import Sketch
-from .steps import SLACK, Curve, Descent, gap_within
 
 FEW_BITS = 8.0  # times the largest score: units so large that a score is less than 2**51 of them
 SKETCHES = ((4_000, 64), (100_000, 128))  # from so many rows on, directions

@@ -1,7 +1,6 @@
 """Kernels from values to bins: rows coded by bin, and scores, which are looked up by bin.
 
-A feature with k cuts has k + 1 value bins and one more for missing values. Python allocates, the kernels fill;
-arguments are marked IN / OUT. Kernels trust what they are given (the callers check) and hold no policy.
+A feature with k cuts has k + 1 value bins and one more for missing values.
 """
 cimport numpy as cnp
 from cython.parallel cimport prange, threadid

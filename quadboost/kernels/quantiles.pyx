@@ -1,7 +1,4 @@
-"""Kernels of quantiles: a sorted column, divided into bins of nearly equal mass.
-
-Python allocates, the kernels fill; arguments are marked IN / OUT. Kernels trust what they are given (the callers check).
-"""
+"""Kernels of quantiles: a sorted column, divided into bins of nearly equal mass."""
 cimport numpy as cnp
 from libc.math cimport ceil
 from libc.stdint cimport int64_t, uint8_t

@@ -1,8 +1,7 @@
 """Kernels that sum over rows: per bin of coded rows, over voters given by their outputs, and random signs.
 
 Every sum over coded rows is a sum of integers, so that neither the number of threads nor the order of rows can change
-a bit of a result. Python allocates, the kernels fill; arguments are marked IN / OUT. Kernels trust what they are given
-(the callers check) and hold no policy.
+a bit of a result.
 """
 import numpy as np
 

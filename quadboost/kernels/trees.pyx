@@ -1,7 +1,4 @@
-"""Kernels of trees in preorder: what is below a node, and the leaves that coded rows fall into.
-
-Python allocates, the kernels fill; arguments are marked IN / OUT. Kernels trust what they are given (the callers check).
-"""
+"""Kernels of trees in preorder: what is below a node, and the leaves that coded rows fall into."""
 cimport numpy as cnp
 from cython.parallel cimport prange
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
