@@ -127,7 +127,7 @@ cdef void _copy_transposed(
 
 
 cdef void _run_table(Layout layout, count_t* table, Py_ssize_t n_rows, Py_ssize_t n, int n_threads) noexcept nogil:
-    cdef Py_ssize_t b, t, i, first, last
+    cdef Py_ssize_t b, t, first, last
     for b in prange(n_rows, schedule="static", num_threads=n_threads):
         run_along_columns(layout, table + b * n, 1)
     for t in prange(n_threads, schedule="static", num_threads=n_threads):

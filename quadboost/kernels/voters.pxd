@@ -4,20 +4,11 @@ from libc.stdint cimport int32_t, int64_t
 
 from quadboost.kernels.types cimport exact_t
 
-cdef extern from "voters.h":
-    ctypedef struct intervals_t:
-        const int32_t* low
-        const int32_t* high
-        const int32_t* whole
-        Py_ssize_t n_nested
-        Py_ssize_t n_voters
-
 
 cdef class Layout:
     cdef const int64_t[::1] _bin_start, _voter_start, _n_nested
     cdef const int32_t[::1] _low, _high, _whole
     cdef tuple _arrays
-    cdef intervals_t _intervals(self, Py_ssize_t f) noexcept nogil
 
 
 cdef void run_along_columns(Layout layout, exact_t* bins, int n_threads) noexcept nogil

@@ -5,6 +5,12 @@ from libc.stdint cimport int32_t, int64_t
 from quadboost.kernels.types cimport exact_t
 
 cdef extern from "voters.h":
+    ctypedef struct intervals_t:
+        const int32_t* low
+        const int32_t* high
+        const int32_t* whole
+        Py_ssize_t n_nested
+        Py_ssize_t n_voters
     void run_along_counts(int32_t*, Py_ssize_t) noexcept nogil
     void run_along_whole_sums(int64_t*, Py_ssize_t) noexcept nogil
     void run_along_sums(double*, Py_ssize_t) noexcept nogil
@@ -28,13 +34,14 @@ cdef class Layout:
     def __reduce__(self):
         return Layout, self._arrays
 
-    cdef intervals_t _intervals(self, Py_ssize_t f) noexcept nogil:
-        """Of a column that has voters."""
-        cdef intervals_t of
-        cdef Py_ssize_t first = self._voter_start[f]
-        of.n_voters, of.n_nested = self._voter_start[f + 1] - first, self._n_nested[f]
-        of.low, of.high, of.whole = &self._low[first], &self._high[first], &self._whole[first]
-        return of
+
+cdef intervals_t _intervals(Layout layout, Py_ssize_t f) noexcept nogil:
+    """Of a column that has voters."""
+    cdef intervals_t of
+    cdef Py_ssize_t first = layout._voter_start[f]
+    of.n_voters, of.n_nested = layout._voter_start[f + 1] - first, layout._n_nested[f]
+    of.low, of.high, of.whole = &layout._low[first], &layout._high[first], &layout._whole[first]
+    return of
 
 
 cdef inline void _run_along(exact_t* bins, Py_ssize_t n) noexcept nogil:
@@ -76,11 +83,11 @@ cdef void add_voters(Layout layout, const exact_t* running, exact_t factor, exac
     if n_threads == 1 or start[d] < VOTERS_FOR_THREADS:
         for f in range(d):
             if start[f + 1] > start[f]:
-                _add_voters(running, layout._intervals(f), factor, out + start[f])
+                _add_voters(running, _intervals(layout, f), factor, out + start[f])
     else:
         for f in prange(d, schedule="dynamic", num_threads=n_threads):
             if start[f + 1] > start[f]:
-                _add_voters(running, layout._intervals(f), factor, out + start[f])
+                _add_voters(running, _intervals(layout, f), factor, out + start[f])
 
 
 def voter_sums(
@@ -113,7 +120,7 @@ def step_values(
         f = columns[i]
         if layout._voter_start[f] == layout._voter_start[f + 1]:
             continue
-        of, first = layout._intervals(f), layout._voter_start[f]
+        of, first = _intervals(layout, f), layout._voter_start[f]
         shift = start[i] - layout._bin_start[f]
         missing = shift + layout._bin_start[f + 1] - 1
         for k in range(weight.shape[1]):
