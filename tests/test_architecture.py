@@ -28,7 +28,7 @@ IMPORTS = {
     "boosting": "common _core moments",
     "model": "common kernels data voters",
     "fitting": "common kernels _core data voters moments boosting model",
-    "parts": "common kernels data voters moments model fitting",
+    "parts": "common kernels data voters moments boosting model fitting",
     "choosing": "common _core data voters moments boosting model fitting",
     "bounds": "common kernels data voters model",
     "estimators": "common data voters moments boosting model fitting parts choosing",

@@ -28,7 +28,7 @@ from ..data.tables import has_names, listed
 from ..fitting.calibration import calibrate, calibrate_at_once
 from ..fitting.growth import Growth
 from ..fitting.importance import importance_of
-from ..fitting.losses import coded, train_under_loss
+from ..fitting.losses import train_under_loss
 from ..fitting.measured import Measured, Options, Trained, Warm
 from ..fitting.problem import Problem, Reading, Rows
 from ..fitting.training import train
@@ -232,7 +232,8 @@ class QuadBoost(Explained, BaseEstimator):
             raise ValueError("warm_start goes on from a fit to other rows; give the same data, or set warm_start=False")
         is_calibrated = getattr(self, "calibration", None) == "auto" and options.loss == "squared"
 
-        link = coded(problem, measured, options)[1].link if options.loss != "squared" else None
+        is_judged = eval_metric is not None and options.loss != "squared"
+        link = measured.coded(problem, options)[1].link if is_judged else None
 
         def model(runs: Sequence[Boosted]) -> Ensemble:
             """The model that runs would be."""
