@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -43,21 +44,73 @@ class Stage:
     weight : array of shape (K, n_outputs)
     intercept : array of shape (n_outputs,)
     scores : array of shape (m, n_outputs)
-        Of the training rows.
+        Of the training rows, or how they are made of rows elsewhere.
     loss, objective : float
         The mean loss, and with the penalty.
     """
 
     weight: np.ndarray
     intercept: np.ndarray
-    scores: np.ndarray
+    scores: Any
     loss: float
     objective: float
 
 
+class Training:
+    """Training rows, as passes need them, and their moments.
+
+    Arrays with a row for each of them, such as scores, need not be here. Passes add and multiply them, make others of
+    them row by row, and ask for means.
+    """
+
+    voters: Voters
+    moments: Moments
+    fit_intercept: bool
+    at_once: bool = False  # whether all weights are solved for at once, under l2
+    y: Any  # targets, (m, n_outputs)
+
+    @property
+    def n_outputs(self) -> int:
+        return self.moments.n_outputs
+
+    def scores(self, weight: np.ndarray, intercept: np.ndarray) -> Any:
+        """Of all rows, (m, n_outputs)."""
+        raise NotImplementedError
+
+    def each(self, function: Callable[..., np.ndarray], *arrays: Any) -> Any:
+        """What a function makes of arrays, row by row."""
+        raise NotImplementedError
+
+    def means(self, values: Any) -> np.ndarray:
+        """The mean of each column; infinite if a value is."""
+        raise NotImplementedError
+
+    def towards(self, targets: Any) -> Moments:
+        """Moments of the same rows with other targets."""
+        raise NotImplementedError
+
+    @property
+    def products(self) -> Products:
+        """For solving all weights at once."""
+        raise NotImplementedError
+
+    def stage(self, weight: np.ndarray, intercept: np.ndarray, loss: Loss, penalties: list[Penalty]) -> Stage:
+        """Where these weights stand; without penalties the objective is the loss."""
+        scores = self.scores(weight, intercept)
+        value = self.mean_loss(scores, loss)
+        added = sum(penalty.value(weights) for penalty, weights in zip(penalties, _rows(weight), strict=False)) / 2.0
+        return Stage(weight, intercept, scores, value, value + added)
+
+    def mean_loss(self, scores: Any, loss: Loss) -> float:
+        return float(self.means(self.each(loss.values, scores, self.y))[0])
+
+    def pull(self, scores: Any, loss: Loss) -> Any:
+        return self.each(loss.pull, scores, self.y)
+
+
 @dataclass(frozen=True)
-class Coded:
-    """Training rows, as a pass needs them: codes, targets of shape (m, n_outputs), weights; and their moments."""
+class Coded(Training):
+    """Training rows in memory: codes, targets, weights."""
 
     voters: Voters
     codes: np.ndarray
@@ -65,39 +118,38 @@ class Coded:
     weight: np.ndarray | None
     moments: Moments
     fit_intercept: bool
-    at_once: bool = False  # whether all weights are solved for at once, under l2
+    at_once: bool = False
 
     @property
     def n_threads(self) -> int:
         return threads_for(self.codes.size, self.moments.n_threads)
 
-    def stage(self, weight: np.ndarray, intercept: np.ndarray, loss: Loss, penalties: list[Penalty]) -> Stage:
-        """Where these weights stand; without penalties the objective is the loss."""
-        scores = self.voters.scores(self.codes, weight, intercept, self.n_threads)
-        value = self.mean_loss(scores, loss)
-        added = sum(penalty.value(weights) for penalty, weights in zip(penalties, _rows(weight), strict=False)) / 2.0
-        return Stage(weight, intercept, scores, value, value + added)
+    def scores(self, weight: np.ndarray, intercept: np.ndarray) -> np.ndarray:
+        return self.voters.scores(self.codes, weight, intercept, self.n_threads)
 
-    def mean_loss(self, scores: np.ndarray, loss: Loss) -> float:
-        values = loss.values(scores, self.y)
-        return exact_mean(values, self.weight) if np.isfinite(values).all() else np.inf
+    def each(self, function: Callable[..., np.ndarray], *arrays: Any) -> np.ndarray:
+        return function(*arrays)
+
+    def means(self, values: np.ndarray) -> np.ndarray:
+        if not np.isfinite(values).all():
+            return np.full(values.shape[1:] or 1, np.inf)
+        return np.array([exact_mean(column, self.weight) for column in values.reshape(len(values), -1).T])
+
+    def towards(self, targets: np.ndarray) -> Moments:
+        assert isinstance(self.moments.sums, ColumnSums)
+        sums = self.moments.sums.with_targets(self.codes, targets, self.weight, self.n_threads)
+        return replace(self.moments, sums=sums)
 
     @cached_property
     def products(self) -> Products:
         assert isinstance(self.moments.sums, ColumnSums)
         return Products(self.voters, self.codes, self.weight, self.moments.sums, self.fit_intercept, self.n_threads)
 
-    def towards(self, targets: np.ndarray) -> Moments:
-        """Moments of the same rows with other targets."""
-        assert isinstance(self.moments.sums, ColumnSums)
-        sums = self.moments.sums.with_targets(self.codes, targets, self.weight, self.n_threads)
-        return replace(self.moments, sums=sums)
-
 
 class Passes:
     """Passes under one loss and given penalties, from where a stage stands."""
 
-    def __init__(self, rows: Coded, loss: Loss, penalties: list[Penalty], schedule: Schedule, first: Stage) -> None:
+    def __init__(self, rows: Training, loss: Loss, penalties: list[Penalty], schedule: Schedule, first: Stage) -> None:
         self.rows, self.loss, self.penalties, self.schedule = rows, loss, penalties, schedule
         self.stage, self.n_rounds = first, np.zeros(len(penalties), dtype=np.int64)
         self.curvature = loss.curvature
@@ -124,22 +176,22 @@ class Passes:
         self.tol = min(self.tol, max(0.1 * gain / whole, 1e-3 * self.schedule.tol))
         return gain > self.schedule.tol * whole
 
-    def _minimum_of_quadratic(self, scores: np.ndarray) -> Stage:
+    def _minimum_of_quadratic(self, scores: Any) -> Stage:
         """Minimise the quadratic function that touches the loss at some scores, and lies above it where we end."""
         loss_there = self.rows.mean_loss(scores, self.loss)
         if loss_there == np.inf:
             return replace(self.stage, objective=np.inf)
-        pull = self.loss.pull(scores, self.rows.y)
+        pull = self.rows.pull(scores, self.loss)
         while True:
             found = self._towards(scores + pull / self.curvature)
             step = found.scores - scores
-            rise = (0.5 * self.curvature * step - pull) * step
-            if found.loss <= loss_there + exact_mean(rise.sum(axis=1), self.rows.weight) + SLACK * abs(loss_there):
+            rise = self.rows.each(_across, (0.5 * self.curvature * step - pull) * step)
+            if found.loss <= loss_there + float(self.rows.means(rise)[0]) + SLACK * abs(loss_there):
                 self.curvature *= FLATTER
                 return found
             self.curvature *= STEEPER
 
-    def _towards(self, targets: np.ndarray) -> Stage:
+    def _towards(self, targets: Any) -> Stage:
         """The least squares of other targets, from the weights of before."""
         moments = self.rows.towards(targets)
         return self._at_once(moments, targets) if self.rows.at_once else self._rounds(moments)
@@ -159,7 +211,7 @@ class Passes:
             self.n_rounds[output] += result.n_rounds
         return self.rows.stage(weight, intercept, self.loss, self.penalties)
 
-    def _at_once(self, moments: Moments, targets: np.ndarray) -> Stage:
+    def _at_once(self, moments: Moments, targets: Any) -> Stage:
         """All weights of all outputs, under l2."""
         rows, start = self.rows, _rows(self.stage.weight)
         ridge = np.full(moments.n_voters, self.penalties[0].divided_by(self.curvature).ridge)
@@ -174,9 +226,8 @@ class Passes:
         rows, loss, before = self.rows, self.loss, self.stage
         shift = np.zeros(len(before.intercept))
         for _ in range(SETTLING if rows.fit_intercept else 0):
-            pull = loss.pull(before.scores + shift, rows.y)
-            bend = loss.bend(pull, rows.y)
-            lean, curve = (np.array([exact_mean(column, rows.weight) for column in each.T]) for each in (pull, bend))
+            pull = rows.pull(before.scores + shift, loss)
+            lean, curve = rows.means(pull), rows.means(rows.each(loss.bend, pull, rows.y))
             shift += np.divide(lean, curve, out=np.zeros(len(lean)), where=curve > 0)
         after = rows.stage(before.weight, before.intercept + shift, loss, self.penalties)
         self.stage = after if after.objective < before.objective else before
@@ -197,8 +248,7 @@ class Passes:
 
     def violation(self) -> float:
         """The largest distance of an edge from what the conditions of optimality want it to be."""
-        pull = self.loss.pull(self.stage.scores, self.rows.y)
-        moments = self.rows.towards(pull)
+        moments = self.rows.towards(self.rows.pull(self.stage.scores, self.loss))
         edge, _ = moments.centred(self.rows.fit_intercept)
         each = zip(self.penalties, _rows(self.stage.weight), _rows(edge), strict=True)
         return max(penalty.violation(weight, edge) for penalty, weight, edge in each)
@@ -209,6 +259,11 @@ def _rows(columns: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(columns.T)
 
 
+def _across(values: np.ndarray) -> np.ndarray:
+    """Sums of the outputs."""
+    return np.asarray(values.sum(axis=1))
+
+
 def begin(run: Run, weight: np.ndarray) -> None:
     """Let a run begin at given weights."""
     active = np.flatnonzero(weight)
@@ -217,7 +272,7 @@ def begin(run: Run, weight: np.ndarray) -> None:
 
 
 def minimise(
-    rows: Coded, loss: Loss, penalties: list[Penalty], schedule: Schedule, first: Stage,
+    rows: Training, loss: Loss, penalties: list[Penalty], schedule: Schedule, first: Stage,
     watch: Callable[[Passes], str] = lambda passes: "",
 ) -> tuple[Passes, str]:  # fmt: skip
     """Passes until they bring no more, or `watch` has a reason to stop; returns the last ones and why they stopped."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..kernels.trees import fill_reach, find_right, leaf_values, leaves_of_codes
+from ..kernels.trees import fill_reach, find_right, leaves_of_codes
 from .bins import starts
 
 MOST_LEAVES = 254  # of a tree: numbers of leaves are bytes, from 1 on
@@ -171,13 +171,6 @@ class Trees:
             np.where(is_leaf, 0.0, self.threshold[kept]),
             np.where(is_leaf, 0, self.missing_right[kept]).astype(np.uint8),
         ), kept
-
-    def leaf_values(self, weight: np.ndarray) -> np.ndarray:
-        """What a tree is worth in each leaf, given the weights (n_nodes, n_outputs); zero at other nodes."""
-        values = np.zeros(weight.shape)
-        if self:
-            leaf_values(self.start, self.right, weight, weight.copy(), values)
-        return values
 
     def part(self, first: int, last: int) -> Trees:
         """The trees first..last - 1."""
