@@ -113,6 +113,7 @@ def main() -> None:
     train(job)
     score_batches(job)
     score_rows(job)
+    score_records(job)
     with tempfile.TemporaryDirectory() as folder:
         load_models(job, Path(folder))
         load_large(job, Path(folder))
@@ -220,9 +221,7 @@ class Latency(NamedTuple):
     calls: int
 
 
-def latencies(
-    calls: Mapping[str, Callable[[np.ndarray], Any]], rows: Sequence[np.ndarray], seconds: float
-) -> dict[str, Latency]:
+def latencies(calls: Mapping[str, Callable[[Any], Any]], rows: Sequence[Any], seconds: float) -> dict[str, Latency]:
     """Each in turn a block of calls, one for each row, again and again; a block ends early after `seconds`."""
     blocks: dict[str, list[Latency]] = {name: [] for name in calls}
     for _ in range(N_BLOCKS):
@@ -237,7 +236,7 @@ def latencies(
     return {name: min(seconds) for name, seconds in blocks.items()}
 
 
-def time_calls(call: Callable[[np.ndarray], Any], rows: Sequence[np.ndarray], seconds: float) -> np.ndarray:
+def time_calls(call: Callable[[Any], Any], rows: Sequence[Any], seconds: float) -> np.ndarray:
     """Seconds of each call; at least LEAST_CALLS of them, or a percentile would say nothing."""
     call(rows[0])
     times: list[float] = []
@@ -289,6 +288,25 @@ def score_rows(job: Job) -> None:
     others = [median for name, median in medians["estimator"].items() if name != OURS]
     ratio = min(others) / medians["estimator"][OURS] if others else None
     report.targets.append(Target.ratio("one row, `QuadBoostClassifier.predict` beside the fastest estimator", 1, ratio))
+
+
+def score_records(job: Job) -> None:
+    """A dict of names and values, as a service gets it, beside the same row of an array."""
+    names = [f"feature {j}" for j in range(job.d)]
+    model = job.models[OURS, job.size.usual_rounds].replace(feature_names=names)
+    X, _ = generate(job.size.calls, job.d, job.shape, seed=2)
+    rows = [(row[None], dict(zip(names, row.tolist(), strict=True))) for row in X]
+    found = latencies({"an array": lambda row: model.predict(row[0]), "a dict": lambda row: model.predict(row[1])},
+                      rows, job.size.seconds / 40)  # fmt: skip
+    job.report.section(
+        "A row as a dict",
+        f"`Ensemble.predict` of {{name: value}}, {job.d} features, beside that of the same row as an array.",
+    )
+    ratio = found["a dict"].median / found["an array"].median
+    job.report.table(
+        ["", "median, microseconds", "99th percentile", "calls"], [(name, *timing) for name, timing in found.items()]
+    )
+    job.report.targets.append(Target.limit("one row, a dict beside an array, ours", 3, "times", ratio))
 
 
 # --- loading ------------------------------------------------------------------------------------------------

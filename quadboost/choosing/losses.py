@@ -17,7 +17,7 @@ import numpy as np
 
 from ..boosting.result import Boosted
 from ..common.threads import in_threads
-from ..fitting.losses import coded, constant, pulled, train_under_loss
+from ..fitting.losses import constant, pulled, train_under_loss
 from ..fitting.measured import Measured, Options
 from ..fitting.problem import Problem
 from .folds import Fold, Folds
@@ -34,7 +34,7 @@ def strengths_of_loss(
     """The strengths of a penalty to try: as for the quadratic function of the first pass, times its curvature."""
     moments, curvature = measured.moments, 1.0
     if options.loss != "squared":
-        rows, loss = coded(problem, measured, options)
+        rows, loss = measured.coded(problem, options)
         moments, curvature = rows.towards(pulled(rows, loss, constant(rows, loss))), loss.curvature
     limits = [problem.limits(measured.voters, output, name) for output in range(moments.n_outputs)]
     values = strengths_of(name, asked, moments, bool(options.fit_intercept), reach, limits)
@@ -73,8 +73,8 @@ def _scores(
     options = replace(folds.options, schedule=schedule, n_threads=1)
     train, held_out = folds.parts(number)
     fold = Fold(train, held_out.moments, folds.splits[number].held_out)
-    _, loss = coded(problem, train, options, suffix=f" of the training rows of split {number}")
-    rows, _ = coded(problem, held_out, options, suffix="_val")
+    _, loss = train.coded(problem, options, suffix=f" of the training rows of split {number}")
+    rows, _ = held_out.coded(problem, options, suffix="_val")
     start, n_worse, least, value = None, 0, np.inf, np.nan
     for candidate in candidates:
         if n_worse < PATIENCE and not stop.is_set():

@@ -19,11 +19,11 @@ from ..boosting.penalties import make_penalty
 from ..boosting.result import Boosted
 from ..boosting.rounds import open_run
 from ..common.threads import in_threads
-from ..fitting.losses import coded, train_under_loss
-from ..fitting.measured import Measured, Options
+from ..fitting.losses import train_under_loss
+from ..fitting.measured import Measured, Options, solves_at_once
 from ..fitting.passes import begin
 from ..fitting.problem import Problem
-from ..fitting.rules import ridge_strength, solves_at_once, train_ridge
+from ..fitting.rules import ridge_strength, train_ridge
 from ..fitting.training import train
 from .folds import Fold, Folds
 from .losses import PATIENCE, strengths_of_loss
@@ -58,7 +58,7 @@ def candidates_with_trees(
     """
     auto = replace(with_trees(options, Candidate("l2", 1.0, n_trees)), reg_lambda="auto")
     measured = Measured.of(problem, problem.rows, auto)
-    curvature = coded(problem, measured, options)[1].curvature
+    curvature = measured.coded(problem, options)[1].curvature
     found = []
     for name in penalties:
         if name in ("l1", "l2") and isinstance(strengths[name], Integral) and options.mode == "corrective":
@@ -112,8 +112,8 @@ def _scores(
     judge: Judge | None, stop: Event,
 ) -> Iterator[float]:  # fmt: skip
     """Scores of the strengths of one penalty on one split; much weaker ones than the best are not tried."""
-    rows, _ = coded(problem, held_out, options, suffix="_val")
-    _, loss = coded(problem, fold.measured, options)
+    rows, _ = held_out.coded(problem, options, suffix="_val")
+    _, loss = fold.measured.coded(problem, options)
     n_worse, least, value = 0, np.inf, np.nan
     fits = _fits(problem, fold.measured, candidates, options, stop)
     for _ in candidates:

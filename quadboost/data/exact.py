@@ -210,8 +210,10 @@ def exact_mean(value: np.ndarray, weight: np.ndarray | None = None) -> float:
 
 
 def exact_means(ask: Ask) -> np.ndarray:
-    """The mean of every target over all parts, the same for any division into parts."""
+    """The mean of every target over all parts, the same for any division into parts; infinite if a value is."""
     first = ask(_First.of, _First.__add__)
+    if not np.isfinite(first.largest).all():
+        return np.full(len(first.largest), np.inf)
     return _means(ask, first.extent, first.largest)
 
 

@@ -28,7 +28,7 @@ from ..data.tables import has_names, listed
 from ..fitting.calibration import calibrate, calibrate_at_once
 from ..fitting.growth import Growth
 from ..fitting.importance import importance_of
-from ..fitting.losses import coded, train_under_loss
+from ..fitting.losses import train_under_loss
 from ..fitting.measured import Measured, Options, Trained, Warm
 from ..fitting.problem import Problem, Reading, Rows
 from ..fitting.training import train
@@ -141,8 +141,8 @@ class QuadBoost(Explained, BaseEstimator):
     def _stages_of(self, codes: np.ndarray) -> Iterator[np.ndarray]:
         """Scores of coded rows after each round, or each pass, before calibration."""
         if self._stages is not None:
-            for own_weight, intercept in self._stages:
-                yield self._voters.scores(codes, own_weight, intercept) * self._target_scale
+            for weight, intercept in self._stages:
+                yield self._voters.scores(codes, weight, intercept) * self._target_scale
             return
         scores = np.tile([trace.first_intercept for trace in self._traces] * self._target_scale, (len(codes), 1))
         followed = [trace.changes(self._voters.n_voters) for trace in self._traces]
@@ -231,7 +231,8 @@ class QuadBoost(Explained, BaseEstimator):
             raise ValueError("warm_start goes on from a fit to other rows; give the same data, or set warm_start=False")
         is_calibrated = getattr(self, "calibration", None) == "auto" and options.loss == "squared"
 
-        link = coded(problem, measured, options)[1].link if options.loss != "squared" else None
+        is_judged = eval_metric is not None and options.loss != "squared"
+        link = measured.coded(problem, options)[1].link if is_judged else None
 
         def model(runs: Sequence[Boosted]) -> Ensemble:
             """The model that runs would be."""

@@ -12,7 +12,6 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import log_loss, mean_absolute_error, r2_score, roc_auc_score
 
 from ..boosting.result import Boosted
-from ..fitting.losses import coded
 from ..fitting.measured import Measured, Options, Trained
 from ..fitting.passes import Passes
 from ..fitting.problem import Problem, Rows
@@ -113,7 +112,7 @@ class Watch:
         model: Model,
     ) -> None:  # fmt: skip
         self.callback, self.patience = callback, options.schedule.patience
-        self.rows = None if held_out is None else coded(problem, held_out, options, suffix="_val")[0]
+        self.rows = None if held_out is None else held_out.coded(problem, options, suffix="_val")[0]
         self.judge, self.model = judge, model
         self.values: list[float] = []  # of the metric, or of the loss where there is none
         self.losses: list[float] = []

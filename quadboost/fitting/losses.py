@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -11,10 +12,10 @@ from ..boosting.losses import Loss
 from ..boosting.penalties import L1, Penalty, auto_lambda, make_penalty
 from ..boosting.rounds import open_run
 from ..boosting.strength import Strengths, strengths_by_gcv
-from .measured import Measured, Options, Trained, check_targets, loss_of
-from .passes import Coded, Passes, Stage, minimise
+from .measured import Measured, Options, Trained
+from .passes import Passes, Stage, Training, minimise
 from .problem import Problem
-from .rules import ridge_strength, solves_at_once, train_as_grown
+from .rules import ridge_strength, train_as_grown
 
 Watch = Callable[[Passes], str]
 
@@ -29,13 +30,13 @@ def train_under_loss(
     `watch` sees every pass and may have a reason to stop; `start` are weights (K, n_outputs) and intercepts to begin
     with. `every_stage`: see `train`.
     """
-    rows, loss = coded(problem, measured, options)
+    rows, loss = measured.coded(problem, options)
     if options.mode == "forward":
         return train_as_grown(problem, measured, options, validation, every_stage=every_stage)
     first = constant(rows, loss)
     if options.penalty == "l2" and measured.grown is not None and options.reg_lambda == "auto":
         strength = ridge_strength(measured, options) * loss.curvature
-        strengths, weight = [Strengths(strength)] * rows.y.shape[1], first.weight
+        strengths, weight = [Strengths(strength)] * rows.n_outputs, first.weight
     else:
         strengths, weight = _strengths(problem, rows, loss, first, measured.rows.n_examples, options, tell)
     penalties = [
@@ -67,18 +68,7 @@ def train_under_loss(
     return Trained(measured.voters, boosted, strengths, loss.link, stages)
 
 
-def coded(problem: Problem, measured: Measured, options: Options, *, suffix: str = "") -> tuple[Coded, Loss]:
-    """Rows as passes need them, and the loss for them; `suffix` is for the errors."""
-    check_targets(options.loss, problem.targets(measured.rows, options.loss), f"y{suffix}")
-    loss, y = loss_of(problem, measured.rows, options)
-    # Passes begin near their ends: within bounds rounds are there sooner than turns have found who is at a bound.
-    weight, at_once = measured.rows.weight, solves_at_once(measured, options) and problem.signs is None
-    return Coded(
-        measured.voters, measured.codes, y, weight, measured.moments, bool(options.fit_intercept), at_once
-    ), loss
-
-
-def constant(rows: Coded, loss: Loss) -> Stage:
+def constant(rows: Training, loss: Loss) -> Stage:
     """Scores that are the same for all rows: where every fit begins."""
     mean = rows.means(rows.y)
     intercept = loss.constant(mean) if rows.fit_intercept else np.zeros(len(mean))
@@ -86,13 +76,13 @@ def constant(rows: Coded, loss: Loss) -> Stage:
     return rows.stage(weight, intercept, loss, [Penalty()] * len(mean))
 
 
-def pulled(rows: Coded, loss: Loss, stage: Stage) -> np.ndarray:
+def pulled(rows: Training, loss: Loss, stage: Stage) -> Any:
     """The targets of the quadratic function that lies above the loss and touches it at the scores of a stage."""
-    return stage.scores + loss.pull(stage.scores, rows.y) / loss.curvature
+    return stage.scores + rows.pull(stage.scores, loss) / loss.curvature
 
 
 def _strengths(
-    problem: Problem, rows: Coded, loss: Loss, first: Stage, n_examples: float, options: Options,
+    problem: Problem, rows: Training, loss: Loss, first: Stage, n_examples: float, options: Options,
     tell: Callable[[], None],
 ) -> tuple[list[Strengths], np.ndarray]:  # fmt: skip
     """The strength of the penalty of each output, and the weights that choosing it led to.

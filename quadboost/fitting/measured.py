@@ -24,6 +24,7 @@ from ..moments.moments import Moments, column_moments
 from ..voters.columns import Voters
 from ..voters.thresholds import check_thresholds
 from .growth import Grown, Growth, grow_trees
+from .passes import Coded, Training
 from .problem import Problem, Rows
 
 NO_TREES = Growth()
@@ -109,6 +110,15 @@ class Measured:
         scores = self.voters.scores(self.codes, weight, intercept, self.n_threads)
         return lambda question, add: question(scores, self.rows)
 
+    def coded(self, problem: Problem, options: Options, suffix: str = "") -> tuple[Training, Loss]:
+        """Rows as passes need them, and the loss for them; `suffix` is for the errors."""
+        check_targets(options.loss, problem.targets(self.rows, options.loss), f"y{suffix}")
+        loss, y = loss_of(problem, self.rows, options)
+        # Passes begin near their ends: within bounds rounds are there sooner than turns have found who is at a bound.
+        at_once = solves_at_once(self, options) and problem.signs is None
+        fit_intercept = bool(options.fit_intercept)
+        return Coded(self.voters, self.codes, y, self.rows.weight, self.moments, fit_intercept, at_once), loss
+
     @classmethod
     def of(
         cls, problem: Problem, rows: Rows, options: Options, voters: Voters | None = None, *,
@@ -132,6 +142,11 @@ class Measured:
             voters, codes, rows.y, rows.weight, cache_bytes=options.cache_bytes, n_threads=n_threads
         )
         return cls(rows, voters, codes, moments, grown)
+
+
+def solves_at_once(measured: Measured, options: Options) -> bool:
+    """Whether all weights are solved for at once: those of rules, under l2."""
+    return options.penalty == "l2" and options.mode == "corrective" and bool(measured.voters.trees)
 
 
 def check_targets(loss: str, y: np.ndarray, name: str = "y") -> None:

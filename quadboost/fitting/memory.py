@@ -109,7 +109,7 @@ def estimate_memory(
 
 
 def _has_rounds(options: Options, has_signs: bool) -> bool:
-    """Whether a fit with trees is made by rounds; see `solves_at_once`, and `coded` for other losses."""
+    """Whether a fit with trees is made by rounds; see `solves_at_once`, and `Measured.coded` for other losses."""
     at_once = options.penalty == "l2" and not (has_signs and options.loss != "squared")
     return options.mode == "corrective" and not at_once
 

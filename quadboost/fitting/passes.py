@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -45,21 +46,73 @@ class Stage:
     weight : array of shape (K, n_outputs)
     intercept : array of shape (n_outputs,)
     scores : array of shape (m, n_outputs)
-        Of the training rows.
+        Of the training rows, or how they are made of rows elsewhere.
     loss, objective : float
         The mean loss, and with the penalty.
     """
 
     weight: np.ndarray
     intercept: np.ndarray
-    scores: np.ndarray
+    scores: Any
     loss: float
     objective: float
 
 
+class Training:
+    """Training rows, as passes need them, and their moments.
+
+    Arrays with a row for each of them, such as scores, need not be here. Passes add and multiply them, make others of
+    them row by row, and ask for means.
+    """
+
+    voters: Voters
+    moments: Moments
+    fit_intercept: bool
+    at_once: bool = False  # whether all weights are solved for at once, under l2
+    y: Any  # targets, (m, n_outputs)
+
+    @property
+    def n_outputs(self) -> int:
+        return self.moments.n_outputs
+
+    def scores(self, weight: np.ndarray, intercept: np.ndarray) -> Any:
+        """Of all rows, (m, n_outputs)."""
+        raise NotImplementedError
+
+    def each(self, function: Callable[..., np.ndarray], *arrays: Any) -> Any:
+        """What a function makes of arrays, row by row."""
+        raise NotImplementedError
+
+    def means(self, values: Any) -> np.ndarray:
+        """The mean of each column; infinite if a value is."""
+        raise NotImplementedError
+
+    def towards(self, targets: Any) -> Moments:
+        """Moments of the same rows with other targets."""
+        raise NotImplementedError
+
+    @property
+    def products(self) -> Products:
+        """For solving all weights at once."""
+        raise NotImplementedError
+
+    def stage(self, weight: np.ndarray, intercept: np.ndarray, loss: Loss, penalties: list[Penalty]) -> Stage:
+        """Where these weights stand; without penalties the objective is the loss."""
+        scores = self.scores(weight, intercept)
+        value = self.mean_loss(scores, loss)
+        added = sum(penalty.value(weights) for penalty, weights in zip(penalties, _rows(weight), strict=False)) / 2.0
+        return Stage(weight, intercept, scores, value, value + added)
+
+    def mean_loss(self, scores: Any, loss: Loss) -> float:
+        return float(self.means(self.each(loss.values, scores, self.y))[0])
+
+    def pull(self, scores: Any, loss: Loss) -> Any:
+        return self.each(loss.pull, scores, self.y)
+
+
 @dataclass(frozen=True)
-class Coded:
-    """Training rows, as a pass needs them: codes, targets of shape (m, n_outputs), weights; and their moments."""
+class Coded(Training):
+    """Training rows in memory: codes, targets, weights."""
 
     voters: Voters
     codes: np.ndarray
@@ -67,43 +120,38 @@ class Coded:
     weight: np.ndarray | None
     moments: Moments
     fit_intercept: bool
-    at_once: bool = False  # whether all weights are solved for at once, under l2
+    at_once: bool = False
 
     @property
     def n_threads(self) -> int:
         return threads_for(self.codes.size, self.moments.n_threads)
 
-    def stage(self, weight: np.ndarray, intercept: np.ndarray, loss: Loss, penalties: list[Penalty]) -> Stage:
-        """Where these weights stand; without penalties the objective is the loss."""
-        scores = self.voters.scores(self.codes, weight, intercept, self.n_threads)
-        value = self.mean_loss(scores, loss)
-        added = sum(penalty.value(weights) for penalty, weights in zip(penalties, _rows(weight), strict=False)) / 2.0
-        return Stage(weight, intercept, scores, value, value + added)
+    def scores(self, weight: np.ndarray, intercept: np.ndarray) -> np.ndarray:
+        return self.voters.scores(self.codes, weight, intercept, self.n_threads)
 
-    def means(self, columns: np.ndarray) -> np.ndarray:
-        """The weighted mean of each column."""
-        return np.array([exact_mean(column, self.weight) for column in columns.T])
+    def each(self, function: Callable[..., np.ndarray], *arrays: Any) -> np.ndarray:
+        return function(*arrays)
 
-    def mean_loss(self, scores: np.ndarray, loss: Loss) -> float:
-        values = loss.values(scores, self.y)
-        return exact_mean(values, self.weight) if np.isfinite(values).all() else np.inf
+    def means(self, values: np.ndarray) -> np.ndarray:
+        if not np.isfinite(values).all():
+            return np.full(values.shape[1:] or 1, np.inf)
+        return np.array([exact_mean(column, self.weight) for column in values.reshape(len(values), -1).T])
+
+    def towards(self, targets: np.ndarray) -> Moments:
+        assert isinstance(self.moments.sums, ColumnSums)
+        sums = self.moments.sums.with_targets(self.codes, targets, self.weight, self.n_threads)
+        return replace(self.moments, sums=sums)
 
     @cached_property
     def products(self) -> Products:
         assert isinstance(self.moments.sums, ColumnSums)
         return Products(self.voters, self.codes, self.weight, self.moments.sums, self.fit_intercept, self.n_threads)
 
-    def towards(self, targets: np.ndarray) -> Moments:
-        """Moments of the same rows with other targets."""
-        assert isinstance(self.moments.sums, ColumnSums)
-        sums = self.moments.sums.with_targets(self.codes, targets, self.weight, self.n_threads)
-        return replace(self.moments, sums=sums)
-
 
 class Passes:
     """Passes under one loss and given penalties, from where a stage stands."""
 
-    def __init__(self, rows: Coded, loss: Loss, penalties: list[Penalty], schedule: Schedule, first: Stage) -> None:
+    def __init__(self, rows: Training, loss: Loss, penalties: list[Penalty], schedule: Schedule, first: Stage) -> None:
         self.rows, self.loss, self.penalties, self.schedule = rows, loss, penalties, schedule
         self.stage, self.n_rounds = first, np.zeros(len(penalties), dtype=np.int64)
         self.curvature = loss.curvature
@@ -130,22 +178,22 @@ class Passes:
         self.tol = min(self.tol, max(0.1 * gain / whole, 1e-3 * self.schedule.tol))
         return gain > self.schedule.tol * whole
 
-    def _minimum_of_quadratic(self, scores: np.ndarray) -> Stage:
+    def _minimum_of_quadratic(self, scores: Any) -> Stage:
         """Minimise the quadratic function that touches the loss at some scores, and lies above it where we end."""
         loss_there = self.rows.mean_loss(scores, self.loss)
         if loss_there == np.inf:
             return replace(self.stage, objective=np.inf)
-        pull = self.loss.pull(scores, self.rows.y)
+        pull = self.rows.pull(scores, self.loss)
         while True:
             found = self._towards(scores + pull / self.curvature)
             step = found.scores - scores
-            rise = (0.5 * self.curvature * step - pull) * step
-            if found.loss <= loss_there + exact_mean(rise.sum(axis=1), self.rows.weight) + SLACK * abs(loss_there):
+            rise = self.rows.each(_across, (0.5 * self.curvature * step - pull) * step)
+            if found.loss <= loss_there + float(self.rows.means(rise)[0]) + SLACK * abs(loss_there):
                 self.curvature *= FLATTER
                 return found
             self.curvature *= STEEPER
 
-    def _towards(self, targets: np.ndarray) -> Stage:
+    def _towards(self, targets: Any) -> Stage:
         """The least squares of other targets, from the weights of before."""
         moments = self.rows.towards(targets)
         return self._at_once(moments, targets) if self.rows.at_once else self._rounds(moments)
@@ -165,7 +213,7 @@ class Passes:
             self.n_rounds[output] += result.n_rounds
         return self.rows.stage(weight, intercept, self.loss, self.penalties)
 
-    def _at_once(self, moments: Moments, targets: np.ndarray) -> Stage:
+    def _at_once(self, moments: Moments, targets: Any) -> Stage:
         """All weights of all outputs, under l2."""
         rows, start = self.rows, _rows(self.stage.weight)
         ridge = np.full(moments.n_voters, self.penalties[0].divided_by(self.curvature).ridge)
@@ -180,8 +228,8 @@ class Passes:
         rows, loss, before = self.rows, self.loss, self.stage
         shift = np.zeros(len(before.intercept))
         for _ in range(SETTLING if rows.fit_intercept else 0):
-            pull = loss.pull(before.scores + shift, rows.y)
-            lean, curve = rows.means(pull), rows.means(loss.bend(pull, rows.y))
+            pull = rows.pull(before.scores + shift, loss)
+            lean, curve = rows.means(pull), rows.means(rows.each(loss.bend, pull, rows.y))
             shift += np.divide(lean, curve, out=np.zeros(len(lean)), where=curve > 0)
         after = rows.stage(before.weight, before.intercept + shift, loss, self.penalties)
         self.stage = after if after.objective < before.objective else before
@@ -207,7 +255,8 @@ class Passes:
         it; NaN where none is known. The violation is the largest distance of an edge from what the conditions of
         optimality want it to be.
         """
-        pull = self.loss.pull(self.stage.scores, self.rows.y)
+        rows = self.rows
+        pull = rows.pull(self.stage.scores, self.loss)
         edges = self._edges(pull)
         each = zip(self.penalties, _rows(self.stage.weight), edges, strict=True)
         violation = max(penalty.violation(weight, edge) for penalty, weight, edge in each)
@@ -218,29 +267,38 @@ class Passes:
             pull, edges = balanced, self._edges(balanced)
         ruled = [(edge, penalty.rule(len(edge))) for edge, penalty in zip(edges, self.penalties, strict=True)]
         scale = 1.0 / max(1.0, *(steepest(edge, *rule) for edge, rule in ruled))
-        of_loss = exact_mean(self.loss.conjugate(scale * pull, self.rows.y), self.rows.weight)
+        of_loss = float(rows.means(rows.each(self.loss.conjugate, scale * pull, rows.y))[0])
         of_penalty = sum(conjugate(edge, scale, *rule) for edge, rule in ruled) / 2.0
         return max(0.0, self.stage.objective + of_loss + of_penalty), violation
 
-    def _edges(self, pull: np.ndarray) -> np.ndarray:
+    def _edges(self, pull: Any) -> np.ndarray:
         return _rows(self.rows.towards(pull).centred(self.rows.fit_intercept)[0])
 
-    def _balanced(self, pull: np.ndarray) -> np.ndarray:
+    def _balanced(self, pull: Any) -> Any:
         """A pull near this one of which the mean is zero, as it is at the minimum where there is an intercept."""
         rows, within = self.rows, self.loss.within
         for _ in range(BALANCING if rows.fit_intercept else 0):
-            mean = rows.means(pull)
-            if np.abs(mean).max() <= SLACK * np.abs(pull).max():
+            mean, size = np.split(rows.means(rows.each(_with_sizes, pull)), 2)
+            if (np.abs(mean) <= SLACK * size).all():
                 break
-            moved = mean - rows.means(within(pull - mean, rows.y))  # not by as much, where a pull is at its end
+            moved = mean - rows.means(rows.each(within, pull - mean, rows.y))  # less, where a pull is at its end
             step = np.divide(mean * mean, moved, out=np.zeros_like(mean), where=moved != 0)
-            pull = within(pull - step, rows.y)
+            pull = rows.each(within, pull - step, rows.y)
         return pull
 
 
 def _rows(columns: np.ndarray) -> np.ndarray:
     """Columns as rows, each in one piece, as kernels want them."""
     return np.ascontiguousarray(columns.T)
+
+
+def _across(values: np.ndarray) -> np.ndarray:
+    """Sums of the outputs."""
+    return np.asarray(values.sum(axis=1))
+
+
+def _with_sizes(values: np.ndarray) -> np.ndarray:
+    return np.hstack([values, np.abs(values)])
 
 
 def begin(run: Run, weight: np.ndarray) -> None:
@@ -251,7 +309,7 @@ def begin(run: Run, weight: np.ndarray) -> None:
 
 
 def minimise(
-    rows: Coded, loss: Loss, penalties: list[Penalty], schedule: Schedule, first: Stage,
+    rows: Training, loss: Loss, penalties: list[Penalty], schedule: Schedule, first: Stage,
     watch: Callable[[Passes], str] = lambda passes: "",
 ) -> tuple[Passes, str]:  # fmt: skip
     """Passes until they bring no more, or `watch` has a reason to stop; returns the last ones and why they stopped."""

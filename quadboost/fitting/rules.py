@@ -26,11 +26,6 @@ LEAST_R2, MOST_R2 = 0.02, 0.99  # that a strength is chosen by
 LEAST_RIDGE = 1e-12
 
 
-def solves_at_once(measured: Measured, options: Options) -> bool:
-    """Whether all weights are solved for at once: those of rules, under l2."""
-    return options.penalty == "l2" and options.mode == "corrective" and bool(measured.voters.trees)
-
-
 def ridge_strength(measured: Measured, options: Options) -> float:
     """The strength of an l2 penalty on rules, in the units of the risk.
 

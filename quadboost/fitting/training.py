@@ -15,9 +15,9 @@ from ..boosting.rounds import open_run, run_rounds
 from ..boosting.schedule import Schedule
 from ..boosting.strength import Strengths, strengths_by_gcv
 from ..moments.moments import Moments
-from .measured import Measured, Options, Trained, Warm
+from .measured import Measured, Options, Trained, Warm, solves_at_once
 from .problem import Problem
-from .rules import ridge_strength, solves_at_once, train_as_grown, train_ridge
+from .rules import ridge_strength, train_as_grown, train_ridge
 
 
 def train(

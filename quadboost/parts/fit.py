@@ -7,10 +7,10 @@
 | codes | nothing: each part is coded, and the codes are kept |
 | scales, sums | the ranges of targets, then whole-number sums per bin |
 | joint sums | counts of pairs of bins, for a few columns at a time, as rounds draw their voters |
-| scores | a histogram, for the link of a classifier |
+| scores | a histogram, for the link of a classifier; under another loss, means and sums in every pass (`passes.py`) |
 
-Where it is quicker, or where trees, other losses and cross-validation need the rows, their codes are brought here, and
-the fit goes on as in memory.
+Where it is quicker, or where trees, medians and cross-validation need the rows, their codes are brought here, and the
+fit goes on as in memory.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from ..boosting.losses import Loss
 from ..data.exact import Extent, Scales, square_sums, worth_of
 from ..data.examples import Examples
 from ..fitting.calibration import divides
@@ -33,6 +34,7 @@ from ..moments.sums import ColumnSums
 from ..moments.tables import JointSums, TableGram, add_joint, joint_dtype
 from ..voters.binned import Binned
 from ..voters.columns import Voters
+from .passes import CodedParts, Score, add_sums, in_passes
 from .source import Coded, Part, Seen, Source
 from .survey import Facts, constraints, n_rows_of, survey
 from .thresholds import Matrix, voters_of_parts
@@ -62,22 +64,15 @@ class Parted:
 
     def scored(self, weight: np.ndarray, intercept: np.ndarray) -> Callable[..., Any]:
         """Someone who puts questions to the rows and their scores under these weights, and adds up the answers."""
-        score = _Score(self.voters, weight, intercept, self.n_threads)
+        score = Score(self.voters, weight, intercept, self.n_threads)
         return lambda question, add: self.source.reduce(partial(_ask_scored, score, question), add)
 
-
-@dataclass(frozen=True)
-class _Score:
-    voters: Voters
-    weight: np.ndarray
-    intercept: np.ndarray
-    n_threads: int
-
-    def __call__(self, coded: Coded) -> np.ndarray:
-        return self.voters.scores(coded.codes, self.weight, self.intercept, self.n_threads)
+    def coded(self, problem: Problem, options: Options, suffix: str = "") -> tuple[CodedParts, Loss]:
+        """Rows as passes need them, and the loss for them."""
+        return in_passes(problem, self.voters, self.source, self.moments, options, self.n_threads)
 
 
-def _ask_scored(score: _Score, question: Callable[..., Any], coded: Coded) -> Any:
+def _ask_scored(score: Score, question: Callable[..., Any], coded: Coded) -> Any:
     return question(score(coded), Rows(np.empty((0, 0)), coded.y, coded.weight, coded.repeats))
 
 
@@ -92,8 +87,8 @@ def problem_of_parts(
     extent = Extent.of(facts.n_rows, None)
     if facts.is_weighted or facts.class_weight is not None:
         extent = source.reduce(partial(extent_of, facts))
-    matrices = Seen(source, partial(matrix_of, facts))
-    voters = voters_of_parts(matrices, extent, options.thresholds, options.spacing, n_levels)
+    matrices, n_features = Seen(source, partial(matrix_of, facts)), facts.schema.n_features
+    voters = voters_of_parts(matrices, extent, options.thresholds, options.spacing, n_features, n_levels)
     coded: Source[Coded] = source.map(partial(code_part, facts, voters, n_threads))
     more = dict(constraints(facts, reading))
     needs_rows |= is_classifier and divides(options, facts.n_rows)
@@ -116,14 +111,14 @@ def extent_of(facts: Facts, part: Part) -> Extent:
     """Of the weights of the rows that count, by class."""
     if n_rows_of(part) == 0:
         return Extent.of(0, None)
-    _, labels, weight = facts.rows(part)
-    return Extent.of(len(labels), weight)
+    counted, weight = facts.counted(part)
+    return Extent.of(n_rows_of(part) if counted.kept is None else int(counted.kept.sum()), weight)
 
 
 def matrix_of(facts: Facts, part: Part) -> Matrix:
     if n_rows_of(part) == 0:
         return Matrix(np.empty((0, facts.schema.n_features)))
-    counted, _, weight = facts.rows(part)
+    counted, weight = facts.counted(part)
     return Matrix(facts.matrix(part, counted), weight)
 
 
@@ -182,7 +177,7 @@ def _moments(
 ) -> tuple[Moments, float]:
     """The moments of all parts, and how many examples their rows are worth."""
     scales = Scales.agreed(lambda question, add: coded.reduce(partial(target_question, question), add))
-    sums = coded.reduce(partial(sums_of, voters, scales, n_threads), _add_sums)
+    sums = coded.reduce(partial(sums_of, voters, scales, n_threads), add_sums)
     order = likely(sums)
     n_bytes = max(options.cache_bytes // SHARE_FOR_SORTING, _bytes_for_tables(voters, scales.extent))
     joint = _Joint(voters, scales.extent, coded, n_threads)
@@ -203,10 +198,6 @@ def target_question(question: Callable[..., Any], coded: Coded) -> Any:
 
 def sums_of(voters: Voters, scales: Scales, n_threads: int, coded: Coded) -> ColumnSums:
     return ColumnSums.of(voters, coded.codes, coded.y, coded.weight, scales, n_threads)
-
-
-def _add_sums(one: ColumnSums, other: ColumnSums) -> ColumnSums:
-    return one.combined(other, 1)
 
 
 def extent_of_repeats(coded: Coded) -> Extent:

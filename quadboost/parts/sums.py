@@ -94,7 +94,8 @@ class KeptSums:
         elif like is None:
             extent = rows.reduce(partial(extent_of, facts)) if facts.is_weighted else Extent.of(facts.n_rows, None)
             n_levels = {feature: len(levels) for feature, levels in facts.schema.categories.items()}
-            voters = voters_of_parts(Seen(rows, partial(matrix_of, facts)), extent, thresholds, spacing, n_levels)
+            matrices, n_features = Seen(rows, partial(matrix_of, facts)), facts.schema.n_features
+            voters = voters_of_parts(matrices, extent, thresholds, spacing, n_features, n_levels)
         else:
             voters = like.sums.voters
         coded = rows.map(partial(code_part, facts, voters, n_threads))

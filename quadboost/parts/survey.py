@@ -253,6 +253,14 @@ class Facts:
         small = next(t for t in (np.uint8, np.uint16, np.uint32) if len(self.classes) <= np.iinfo(t).max)
         return counted, position.astype(small), weight
 
+    def counted(self, part: Part) -> tuple[Chosen, np.ndarray | None]:
+        """The rows of a part that count, and their weights; labels are looked at where these depend on them."""
+        if self.class_weight is not None:
+            counted, _, weight = self.rows(part)
+            return counted, weight
+        counted = chosen(part, n_rows_of(part), self.extent)
+        return counted, counted.weight if self.is_weighted else None
+
     def matrix(self, part: Part, counted: Chosen) -> np.ndarray:
         return counted.of(to_matrix(part.X, self.schema, owner=self.owner))
 

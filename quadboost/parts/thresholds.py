@@ -6,24 +6,24 @@ between bins falls within an atom, the next passes look at the values in that on
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from ..data.exact import Extent
-from ..kernels.bins import copy_columns, take_between
+from ..kernels.bins import copy_columns, count_bins, take_between
 from ..voters.bins import bin_index
 from ..voters.columns import Voters, checked_values
 from ..voters.quantiles import borders_met
 from ..voters.thresholds import (
     AUTO,
-    FEATURES_TOGETHER,
     auto_thresholds,
     bins_for_values,
     check_thresholds,
     cuts_of_values,
+    refuse_infinity,
     row_mass,
     voters_of,
 )  # fmt: skip
@@ -34,6 +34,7 @@ ATOMS_OF_BIN = 16  # that a feature is first cut into
 SAMPLED_OF_ATOM = 8  # values that are sampled; as many rows or fewer are looked at whole
 DIVIDED, LEAST_DIVIDED = 64, 16  # into so many atoms one is divided at the most, and if others are for caution
 MOST_OF_BIN = 256  # atoms in one answer
+FEATURES_TOGETHER = 8  # doubles in a cache line
 
 
 class Matrix(NamedTuple):
@@ -44,40 +45,28 @@ class Matrix(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What the first pass learns of a feature: its values or a sample of them, and the ends of all."""
+    """Atoms of a feature, and whether a value is missing."""
 
-    sample: Atoms
-    least: float
-    largest: float
+    atoms: Atoms
     has_missing: bool
 
-    def joined(self, other: Found) -> Found:
-        least, largest = min(self.least, other.least), max(self.largest, other.largest)
-        return Found(self.sample.joined(other.sample), least, largest, self.has_missing or other.has_missing)
+    def joined(self, other: Found, cuts: np.ndarray | None) -> Found:
+        return Found(self.atoms.joined(other.atoms, cuts), self.has_missing or other.has_missing)
 
 
 @dataclass(frozen=True)
 class _Sample:
-    """The question for a sample of rows, or for all if there are few, and for the ends of every feature."""
+    """The question for the values of a sample of rows, or of all if there are few."""
 
     extent: Extent
     n_wanted: float
-    ends_only: frozenset[int]  # features of which no value is wanted
 
     def __call__(self, part: Matrix) -> dict[int, Found]:
         X = checked_values(part.X)
         mass = None if part.weight is None else row_mass(self.extent, part.weight)
-        rows = X
         if self.n_wanted < self.extent.n_rows:
-            rows, mass = X[self._rows(len(X), part.weight)], None
-        missing = np.isnan(X).any(axis=0)
-        least, largest = (end.reduce(X, axis=0, initial=np.nan) for end in (np.fmin, np.fmax))
-        found = {}
-        for f in range(X.shape[1]):
-            sample = _atoms_of(rows[: 0 if f in self.ends_only else None, f].copy(), mass, None)
-            ends = (np.inf, -np.inf) if np.isnan(least[f]) else (float(least[f]) + 0.0, float(largest[f]) + 0.0)
-            found[f] = Found(sample, *ends, bool(missing[f]))
-        return found
+            X, mass = X[self._rows(len(X), part.weight)], None
+        return {f: _sorted(X[:, f].copy(), mass, None) for f in range(X.shape[1])}
 
     def _rows(self, n_rows: int, weight: np.ndarray | None) -> np.ndarray:
         """About as many as this part's share, one by chance from each stretch of the same weight."""
@@ -87,7 +76,7 @@ class _Sample:
         return np.clip(np.searchsorted(before, at, side="right") - 1, 0, n_rows - 1)
 
     def add(self, one: dict[int, Found], other: dict[int, Found]) -> dict[int, Found]:
-        return {f: found.joined(other[f]) for f, found in one.items()}
+        return {f: found.joined(other[f], None) for f, found in one.items()}
 
 
 class Asked(NamedTuple):
@@ -104,27 +93,37 @@ class _Count:
     extent: Extent
     asked: Mapping[int, Asked]
 
-    def __call__(self, part: Matrix) -> dict[int, Atoms]:
+    def __call__(self, part: Matrix) -> dict[int, Found]:
         X = checked_values(part.X)
         mass = None if part.weight is None else row_mass(self.extent, part.weight)
         found = {}
         for first in range(0, X.shape[1], FEATURES_TOGETHER):
-            features = range(first, min(first + FEATURES_TOGETHER, X.shape[1]))
-            if any(f in self.asked for f in features):
-                columns = np.empty((len(features), len(X)), dtype=X.dtype)
-                copy_columns(X, first, columns)
-                found.update({f: self._count(f, columns[f - first], mass) for f in features if f in self.asked})
+            features = [f for f in range(first, min(first + FEATURES_TOGETHER, X.shape[1])) if f in self.asked]
+            if features:
+                columns = _columns(X, first)
+                found.update({f: self._count(f, columns[f - first], mass) for f in features})
         return found
 
-    def _count(self, f: int, column: np.ndarray, mass: np.ndarray | None) -> Atoms:
+    def _count(self, f: int, column: np.ndarray, mass: np.ndarray | None) -> Found:
         ranges, cuts = self.asked[f]
         if ranges is not None:
             rows = _rows_between(column, ranges)
             column, mass = column[rows], None if mass is None else mass[rows]
-        return _atoms_of(column, mass, cuts)
+        if cuts is None or len(column) < len(cuts):  # to index many cuts takes longer than to sort few values
+            return _sorted(column.copy(), mass, cuts)
+        return _counted(column, mass, cuts)
 
-    def add(self, one: dict[int, Atoms], other: dict[int, Atoms]) -> dict[int, Atoms]:
-        return {f: atoms.joined(other[f], self.asked[f].cuts) for f, atoms in one.items()}
+    def add(self, one: dict[int, Found], other: dict[int, Found]) -> dict[int, Found]:
+        return {f: found.joined(other[f], self.asked[f].cuts) for f, found in one.items()}
+
+
+def _columns(X: np.ndarray, first: int) -> np.ndarray:
+    """Some columns from the first on, each in one piece; copied together where neighbours share cache lines."""
+    if X.strides[0] == X.itemsize:
+        return X.T[first : first + FEATURES_TOGETHER]
+    columns = np.empty((min(FEATURES_TOGETHER, X.shape[1] - first), len(X)), dtype=X.dtype)
+    copy_columns(X, first, columns)
+    return columns
 
 
 def _rows_between(column: np.ndarray, ranges: Ranges) -> np.ndarray:
@@ -134,73 +133,99 @@ def _rows_between(column: np.ndarray, ranges: Ranges) -> np.ndarray:
     return rows[: take_between(column, *bin_index([ends]), rows)]
 
 
-def _atoms_of(column: np.ndarray, mass: np.ndarray | None, cuts: np.ndarray | None) -> Atoms:
-    """Sorts the column."""
+def _sorted(column: np.ndarray, mass: np.ndarray | None, cuts: np.ndarray | None) -> Found:
+    """The atoms of a column, which is sorted on the way."""
     column += 0  # minus zero is zero
     order = None if mass is None else np.argsort(column)
     column.sort()  # NaN last
     values = column[: np.searchsorted(column, np.nan)]
-    return Atoms.of(values, None if mass is None or order is None else mass[order[: len(values)]], cuts)
+    masses = None if mass is None or order is None else mass[order[: len(values)]]
+    return Found(Atoms.of(values, masses, cuts), len(values) < len(column))
+
+
+def _counted(column: np.ndarray, mass: np.ndarray | None, cuts: np.ndarray) -> Found:
+    """The same, without sorting."""
+    n_bins = len(cuts) + 2
+    least, largest, total = np.full(n_bins, np.inf), np.full(n_bins, -np.inf), np.zeros(n_bins, np.int64)
+    count_bins(column, *bin_index([cuts]), mass, least, largest, total)
+    some = np.flatnonzero(total[:-1])
+    return Found(Atoms(least[some], largest[some], total[some]), bool(total[-1]))
 
 
 def voters_of_parts(
-    matrices: Source[Matrix], extent: Extent, thresholds: int | str, spacing: str, n_levels: Mapping[int, int]
-) -> Voters:
+    matrices: Source[Matrix], extent: Extent, thresholds: int | str, spacing: str, n_features: int,
+    n_levels: Mapping[int, int],
+) -> Voters:  # fmt: skip
     """The voters that `candidate_voters` chooses by all rows, given the extent of all their weights."""
     check_thresholds(thresholds, spacing)
-    is_by_ends = spacing == "uniform" and thresholds != "all"
-    most_bins = bins_for_values(auto_thresholds(1) if thresholds == AUTO else thresholds, False)
-    n_wanted = 0 if is_by_ends else SAMPLED_OF_ATOM * ATOMS_OF_BIN * most_bins
-    question = _Sample(extent, n_wanted, frozenset(n_levels))
-    first = matrices.reduce(question, question.add)
     if thresholds == AUTO:
-        thresholds = auto_thresholds(len(first))
+        thresholds = auto_thresholds(n_features)
+    is_by_ends = spacing == "uniform" and thresholds != "all"
+    searched = [f for f in range(n_features) if not is_by_ends and f not in n_levels]
+    found, reach = _first_atoms(matrices, extent, bins_for_values(thresholds, False), n_features, searched)
+    for f, (atoms, _) in found.items():
+        if len(atoms.mass):
+            refuse_infinity(f, atoms.least[0], atoms.largest[-1])
+    columns = {
+        f: _Column(found[f].atoms, bins_for_values(thresholds, found[f].has_missing), extent, reach[f])
+        for f in searched
+    }
+    _divide(matrices, extent, columns)
 
-    def chosen(f: int, atoms: Atoms) -> tuple[np.ndarray, bool]:
+    def chosen(f: int) -> tuple[np.ndarray, bool]:
+        atoms = columns[f].atoms if f in columns else found[f].atoms
         ends = np.stack([atoms.least, atoms.largest], axis=1).ravel()
         runs = np.arange(0, len(ends) + 1, 2), atoms.before
-        return cuts_of_values(f, ends, lambda: runs, first[f].has_missing, thresholds, spacing, n_levels.get(f))
+        return cuts_of_values(f, ends, lambda: runs, found[f].has_missing, thresholds, spacing, n_levels.get(f))
 
-    known = {f: _ends(found) for f, found in first.items()}
-    cuts = {f: chosen(f, atoms) for f, atoms in known.items()}  # refuses infinity
-    if not is_by_ends:
-        columns = {
-            f: _Column(found, bins_for_values(thresholds, found.has_missing), extent, n_wanted)
-            for f, found in first.items()
-            if f not in n_levels
-        }
-        _divide(matrices, extent, columns)
-        cuts |= {f: chosen(f, column.atoms) for f, column in columns.items()}
-    return voters_of([cuts[f] for f in sorted(cuts)], n_levels)
+    return voters_of([chosen(f) for f in range(n_features)], n_levels)
 
 
-def _ends(found: Found) -> Atoms:
-    n = int(found.least <= found.largest)  # none, if all values are missing
-    return Atoms(np.full(n, found.least), np.full(n, found.largest), np.ones(n, np.int64))
+def _first_atoms(
+    matrices: Source[Matrix], extent: Extent, n_bins: float, n_features: int, searched: Sequence[int]
+) -> tuple[dict[int, Found], dict[int, float]]:
+    """All values of every feature, in atoms, and how far borders may move when these are divided.
+
+    Those that are searched for borders are cut by a sample; of others only the ends are asked for.
+    """
+    cuts, reach = dict.fromkeys(range(n_features), np.empty(0)), dict.fromkeys(range(n_features), 0.0)
+    if searched:
+        n_wanted = SAMPLED_OF_ATOM * ATOMS_OF_BIN * n_bins
+        sample = _Sample(extent, n_wanted)
+        found = matrices.reduce(sample, sample.add)
+        if n_wanted >= extent.n_rows:
+            return found, reach
+        for f in searched:
+            cuts[f], reach[f] = _first_cuts(found[f].atoms, n_bins)
+    count = _Count(extent, {f: Asked(None, each) for f, each in cuts.items()})
+    return matrices.reduce(count, count.add), reach
+
+
+def _first_cuts(sample: Atoms, n_bins: float) -> tuple[np.ndarray, float]:
+    cuts, alone = cuts_by_sample(sample, int(ATOMS_OF_BIN * n_bins))
+    # How often two rows have the same value tells how heavy values are; each bin may end before one.
+    times = sample.mass[~np.isin(sample.least, alone)]
+    share = float(times @ (times - 1)) / max(1, int(sample.mass.sum())) ** 2
+    return cuts[np.isfinite(cuts)], n_bins / 2 * share
 
 
 def _divide(matrices: Source[Matrix], extent: Extent, columns: Mapping[int, _Column]) -> None:
     """Divide atoms until the cuts of all columns are known."""
     while asked := {f: question for f, column in columns.items() if (question := column.asked()) is not None}:
         count = _Count(extent, asked)
-        for f, atoms in matrices.reduce(count, count.add).items():
-            columns[f].divide(atoms)
+        for f, found in matrices.reduce(count, count.add).items():
+            columns[f].divide(found.atoms)
 
 
 class _Column:
     """What is known of the values of a feature, and what more has to be known for its cuts."""
 
-    def __init__(self, found: Found, n_bins: float, extent: Extent, n_sampled: float) -> None:
-        self.n_bins, self.extent, self.sample = n_bins, extent, found.sample
-        self.atoms = found.sample if n_sampled >= extent.n_rows else _ends(found)
-        self.is_open = self.atoms.is_dense
-        self.is_new = True
-        self.reach = 0.0  # borders may still move so far, as a share of all mass
+    def __init__(self, atoms: Atoms, n_bins: float, extent: Extent, reach: float) -> None:
+        """Borders may still move as far as `reach`, as a share of all mass."""
+        self.atoms, self.n_bins, self.extent, self.reach = atoms, n_bins, extent, reach
 
     def asked(self) -> Asked | None:
         """What to ask next; None if the cuts are known."""
-        if self.is_new:
-            return self._asked_first() if self.is_open.any() else None
         self.is_open = self.atoms.is_dense
         if self.is_open.any() and len(self.is_open) > self.n_bins:
             self.is_open = self._needed()
@@ -215,14 +240,6 @@ class _Column:
     def most(self) -> int:
         """Atoms in one answer."""
         return int(MOST_OF_BIN * self.n_bins)
-
-    def _asked_first(self) -> Asked:
-        cuts, alone = cuts_by_sample(self.sample, int(ATOMS_OF_BIN * self.n_bins))
-        # How often two rows have the same value tells how heavy values are; each bin may end before one.
-        times = self.sample.mass[~np.isin(self.sample.least, alone)]
-        share = float(times @ (times - 1)) / max(1, int(self.sample.mass.sum())) ** 2
-        self.reach = self.n_bins / 2 * share
-        return Asked(None, cuts)
 
     def _needed(self) -> np.ndarray:
         """Which atoms are to be divided."""
@@ -244,4 +261,3 @@ class _Column:
     def divide(self, found: Atoms) -> None:
         """Take what was found in place of the atoms that were to be divided."""
         self.atoms = self.atoms.opened(self.is_open, found)
-        self.is_new = False

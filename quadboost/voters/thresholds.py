@@ -14,7 +14,8 @@ import numpy as np
 from ..common.checks import InfiniteValue, at_least, one_of
 from ..common.threads import in_threads, threads_for
 from ..data.exact import Extent
-from ..kernels.bins import copy_columns, distinct_runs
+from ..kernels.bins import copy_columns
+from ..kernels.quantiles import distinct_runs
 from .columns import Voters, checked_values
 from .quantiles import quantile_borders
 
@@ -164,8 +165,7 @@ def cuts_of_values(
         return np.empty(0), False  # nothing but missing values: constant
     if n_levels is not None:
         return cuts_of_levels(n_levels), missing
-    if np.isinf(values[0]) or np.isinf(values[-1]):
-        raise InfiniteValue(f, float(values[-1] if np.isinf(values[-1]) else values[0]))
+    refuse_infinity(f, values[0], values[-1])
     if spacing == "uniform" and thresholds != "all":
         return _uniform_cuts(values[0], values[-1], int(thresholds)), missing
     start, before = runs()
@@ -175,6 +175,12 @@ def cuts_of_values(
     else:
         first = start[np.searchsorted(before, quantile_borders(before, int(n_bins)))]
     return _midpoints(values[first - 1].astype(float), values[first].astype(float)), missing
+
+
+def refuse_infinity(f: int, least: float, largest: float) -> None:
+    """Refuse a feature by the ends of its values."""
+    if np.isinf(least) or np.isinf(largest):
+        raise InfiniteValue(f, float(largest if np.isinf(largest) else least))
 
 
 def cuts_of_levels(n_levels: int) -> np.ndarray:

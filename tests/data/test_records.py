@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import timeit
 from collections import OrderedDict
 from types import MappingProxyType
 
@@ -111,19 +110,3 @@ def test_the_quick_reader_leaves_to_the_tables_what_it_does_not_know():
     for record in ({"a": "1", "b": "x"}, {"a": 1, "b": "z"}, {"a": 1, "b": []}, {"a": 1, "c": 2}, {"a": 10**400}, 3):
         assert reader.matrix([record]) is None
     assert RecordReader(["a"], {}).matrix([{"a": 2}]).tolist() == [[2.0]]
-
-
-@pytest.mark.slow
-def test_a_record_takes_at_most_3_times_as_long_as_a_row_of_an_array():
-    random = np.random.default_rng(0)
-    X = random.standard_normal((1000, 30))
-    names = [f"feature {j}" for j in range(30)]
-    model = QuadBoostRegressor(reg_lambda=0.01).fit(X, X[:, 0] + X[:, 1] ** 2).ensemble_.replace(feature_names=names)
-    row, record = X[0], dict(zip(names, X[0].tolist(), strict=True))
-    assert model.predict(record) == model.predict(row)
-    best = {"row": np.inf, "record": np.inf}
-    for _ in range(300):  # short runs in turn: the best of each is hardly disturbed
-        for name, one in (("row", row), ("record", record)):
-            best[name] = min(best[name], timeit.timeit(lambda one=one: model.predict(one), number=200))
-    print({name: f"{1e6 * seconds / 200:.1f} microseconds" for name, seconds in best.items()})
-    assert best["record"] <= 3 * best["row"], best

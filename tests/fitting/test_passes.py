@@ -12,7 +12,7 @@ from some_folds import READING, options
 from quadboost.boosting.losses import Poisson
 from quadboost.boosting.penalties import L1, L2, LInf, NoPenalty
 from quadboost.boosting.schedule import Schedule
-from quadboost.fitting.losses import coded, constant
+from quadboost.fitting.losses import constant
 from quadboost.fitting.measured import Measured
 from quadboost.fitting.passes import FLATTER, Passes, minimise
 from quadboost.fitting.problem import Problem
@@ -26,7 +26,7 @@ def rows_of(name, y=None, weight=None, **changes):
     its_options = options(loss=loss, thresholds=5, **changes)
     y = TARGETS[name] if y is None else y
     problem = (Problem.of_labels if loss == "logistic" else Problem.of_targets)(X, y, weight, READING)
-    rows, loss = coded(problem, Measured.of(problem, problem.rows, its_options), its_options)
+    rows, loss = Measured.of(problem, problem.rows, its_options).coded(problem, its_options)
     return rows, loss, constant(rows, loss)
 
 

@@ -14,9 +14,9 @@ from quadboost.boosting.penalties import L2 as RidgePenalty
 from quadboost.boosting.rounds import run_rounds
 from quadboost.boosting.schedule import Schedule
 from quadboost.fitting.growth import Growth
-from quadboost.fitting.measured import Measured
+from quadboost.fitting.measured import Measured, solves_at_once
 from quadboost.fitting.problem import Problem
-from quadboost.fitting.rules import ridge_strength, solves_at_once, train_as_grown, train_ridge
+from quadboost.fitting.rules import ridge_strength, train_as_grown, train_ridge
 from quadboost.fitting.training import train
 
 M = 250

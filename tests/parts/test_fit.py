@@ -24,6 +24,7 @@ FITS = {
     "far": (QuadBoostRegressor, {"monotonic_cst": {"real": 1}}, "far"),
     "two targets": (QuadBoostRegressor, {"standardize": True, "spacing": "uniform", "thresholds": 9}, "two"),
     "logistic": (QuadBoostClassifier, {"loss": "logistic", "thresholds": 9}, "labels"),
+    "multinomial": (QuadBoostClassifier, {"loss": "logistic", "penalty": "l2", "thresholds": 5}, "classes"),
     "poisson": (QuadBoostRegressor, {"loss": "poisson", "thresholds": 9}, "counts"),
     "trees": (QuadBoostClassifier, {"n_trees": 4, "random_state": 3}, "labels"),
     "search": (QuadBoostClassifierCV, {"thresholds": 9, "reg_lambda": 3}, "labels"),

@@ -61,7 +61,7 @@ def in_parts(X, weight, n_parts, seed):
 def assert_same(X, weight, n_parts=5, seed=0, **options):
     matrices = in_parts(X, weight, n_parts, seed)
     options = {"thresholds": "auto", "spacing": "quantile", "n_levels": {}} | options
-    found = voters_of_parts(matrices, Extent.of(len(X), weight), **options)
+    found = voters_of_parts(matrices, Extent.of(len(X), weight), n_features=X.shape[1], **options)
     assert found.fingerprint == candidate_voters(X, weight, **options).fingerprint
     return matrices
 
@@ -124,9 +124,35 @@ def test_the_values_in_ranges_are_found(values, seed, dtype):
     np.testing.assert_array_equal(module._rows_between(column, (low, high)), inside)
 
 
+@given(
+    values=st.lists(st.floats(width=32) | st.integers(-3, 3).map(float), max_size=600),
+    cuts=st.lists(st.floats(allow_nan=False, allow_infinity=False) | st.integers(-3, 3).map(float), max_size=60),
+    weighs=st.booleans(),
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_atoms_are_counted_as_sorting_finds_them(values, cuts, weighs, dtype):
+    column, cuts = np.array(values, dtype=dtype), np.unique(np.array(cuts) + 0.0)
+    mass = np.arange(1, len(column) + 1) if weighs else None
+    found, known = module._counted(column, mass, cuts), module._sorted(column.copy(), mass, cuts)
+    assert found.has_missing == known.has_missing
+    for name in ("least", "largest", "mass"):
+        np.testing.assert_array_equal(getattr(found.atoms, name), getattr(known.atoms, name))
+        assert not np.signbit(getattr(found.atoms, name)[getattr(found.atoms, name) == 0]).any()
+
+
+@pytest.mark.parametrize("infinity", [np.inf, -np.inf])
+@pytest.mark.parametrize("m", [40_000, 5])
+@pytest.mark.parametrize("at", [0, 12_345])
+def test_infinity_is_refused_also_where_a_sample_is_cut_by_it(infinity, m, at):
+    X = np.random.default_rng(0).normal(size=(m, 1))
+    X[at % m : at % m + m // 3] = infinity
+    with pytest.raises(ValueError, match=f"feature 0 holds {infinity}; replace infinity"):
+        voters_of_parts(in_parts(X, None, 3, 0), Extent.of(m, None), "auto", "quantile", 1, {})
+
+
 @pytest.mark.parametrize("infinity", [np.inf, -np.inf])
 @pytest.mark.parametrize("spacing", ["quantile", "uniform"])
 def test_infinity_in_one_part_is_refused_by_feature_and_value(infinity, spacing):
     X = np.array([[0, 1], [1, infinity], [np.nan, np.nan], [2, 2]])
     with pytest.raises(ValueError, match=f"feature 1 holds {infinity}; replace infinity"):
-        voters_of_parts(in_parts(X, None, 3, 0), Extent.of(4, None), "auto", spacing, {})
+        voters_of_parts(in_parts(X, None, 3, 0), Extent.of(4, None), "auto", spacing, 2, {})
