@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from .._version import __version__
-from ..common.names import LOSSES
+from ..common.names import LOSSES, METRICS
 from .streams import STANDARD, fail
 from .text_format import DECIMALS
 
@@ -169,6 +169,11 @@ def _add_training_data(parser: _Parser) -> None:
         "--validation",
         metavar="TABLE|FRACTION",
         help="rows to choose the number of rounds by: another table, or a share of this one, such as 0.2",
+    )
+    group.add_argument(
+        "--eval-metric",
+        choices=[name for names in METRICS.values() for name in names],
+        help="choose by this on the rows of --validation, instead of by the loss",
     )
     group.add_argument(
         "--cv",

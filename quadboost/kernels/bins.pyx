@@ -186,7 +186,7 @@ def count_bins(
     """Count the values of every bin."""
     cdef const char* data = <const char*> cnp.PyArray_DATA(values)
     cdef Py_ssize_t size = cnp.PyArray_ITEMSIZE(values), m = values.shape[0], first = 0, n, r
-    cdef const int64_t* own = NULL if mass is None or m == 0 else &mass[0]
+    cdef const int64_t* masses = NULL if mass is None or m == 0 else &mass[0]
     cdef double x[ROWS_OF_BLOCK]
     cdef int32_t bins[ROWS_OF_BLOCK]
     cdef int32_t b
@@ -196,7 +196,7 @@ def count_bins(
             n = _bins_from(data, size, first, m, cuts, place, rule, x, bins)
             for r in range(n):
                 b, value = bins[r], x[r] + 0.0  # minus zero is zero
-                total[b] += own[first + r] if own else 1
+                total[b] += masses[first + r] if masses else 1
                 if value < least[b]:
                     least[b] = value
                 if value > largest[b]:
