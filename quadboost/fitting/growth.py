@@ -271,8 +271,8 @@ class _OutOfBag:
     ) -> np.ndarray:
         """The pulls after a step that each row with a copy had no part in."""
         part = np.flatnonzero(copies)
-        own = self.rows.weight_of(np.ones_like(copies))  # of one copy: equal rows are others
-        weight, leaf, after = 1.0 if own is None else own[part, None], node[part], pull.copy()
+        of_copy = self.rows.weight_of(np.ones_like(copies))  # equal rows are others
+        weight, leaf, after = 1.0 if of_copy is None else of_copy[part, None], node[part], pull.copy()
         rest = _Sums(sums.pull[leaf] - weight * pull[part], sums.bend[leaf] - weight * bend[part])
         step = SHRINKAGE * rest.steps(ROUNDING * sums.bend[leaf])
         after[part] = self.loss.pull(scores[part] + step, self.rows.y[part])
