@@ -8,7 +8,7 @@ from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, 
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
-from quadboost.kernels.types cimport code_t
+from quadboost.kernels.types cimport code_at, code_t
 
 cnp.import_array()
 
@@ -65,32 +65,26 @@ cdef struct growth_t:                # what one tree is grown from
     int32_t most_columns             # different ones on the way to a leaf
 
 
-cdef inline int64_t _code(growth_t of, Py_ssize_t place) noexcept nogil:
-    if of.size == 1:
-        return (<const uint8_t*> of.codes)[place]
-    return (<const uint16_t*> of.codes)[place] if of.size == 2 else (<const uint32_t*> of.codes)[place]
-
-
 cdef void _add_rows(
     const code_t* codes, growth_t of, const int32_t* rows, Py_ssize_t n, int64_t* histogram, int64_t sign
 ) noexcept nogil:
     cdef Py_ssize_t i, f, k, n_targets = of.n_targets, width = of.n_targets + 1
-    cdef const code_t* own
+    cdef const code_t* bins_of_row
     cdef const int64_t* target
     cdef int64_t* cell
     cdef int64_t mass, value
     for i in range(n):
-        own, mass = codes + rows[i] * of.d, sign * of.mass[rows[i]]
+        bins_of_row, mass = codes + rows[i] * of.d, sign * of.mass[rows[i]]
         target = of.target + rows[i] * n_targets
         if n_targets == 1:
             value = sign * target[0]
             for f in range(of.d):
-                cell = histogram + 2 * (of.bin_start[f] + own[f])
+                cell = histogram + 2 * (of.bin_start[f] + bins_of_row[f])
                 cell[0] += mass
                 cell[1] += value
         else:
             for f in range(of.d):
-                cell = histogram + width * (of.bin_start[f] + own[f])
+                cell = histogram + width * (of.bin_start[f] + bins_of_row[f])
                 cell[0] += mass
                 for k in range(n_targets):
                     cell[k + 1] += sign * target[k]
@@ -204,7 +198,7 @@ cdef Py_ssize_t _few_bins(
     cdef int64_t code
     cdef uint64_t left
     for i in range(n_rows):
-        code = _code(of, rows[i] * of.d + f)
+        code = code_at(of.codes, of.size, rows[i] * of.d + f)
         bits[code >> 6] |= <uint64_t> 1 << (code & 63)
         bins[code * width] += of.mass[rows[i]]
         for k in range(of.n_targets):
@@ -234,7 +228,7 @@ cdef void _find_split(growth_t of, room_t room, const uint8_t* on_way, leaf_t* l
     cdef Py_ssize_t i, f, k, n, n_used, width = of.n_targets + 1
     cdef const int32_t* rows = room.rows + leaf.first
     cdef int64_t* all = room.sums
-    cdef int64_t* own
+    cdef int64_t* bins
     cdef double before
     leaf.best.gain = 0
     if leaf.side == MIXED:  # a rule that may have no weight
@@ -254,14 +248,14 @@ cdef void _find_split(growth_t of, room_t room, const uint8_t* on_way, leaf_t* l
         if n <= 2 or not _may_split(of, on_way, leaf.n_columns, f):
             continue
         if leaf.histogram < 0:
-            own = room.bins
-            n_used = _few_bins(of, rows, leaf.last - leaf.first, f, n, own, room.bits, room.used)
+            bins = room.bins
+            n_used = _few_bins(of, rows, leaf.last - leaf.first, f, n, bins, room.bits, room.used)
         else:
-            own = room.histograms + (leaf.histogram * of.n_bins + of.bin_start[f]) * width
-            n_used = _used_bins(own, n, width, room.used)
-        _best_of_column(of, own, n, room.used, n_used, f, all, all + width, all + 2 * width, before, &leaf.best)
+            bins = room.histograms + (leaf.histogram * of.n_bins + of.bin_start[f]) * width
+            n_used = _used_bins(bins, n, width, room.used)
+        _best_of_column(of, bins, n, room.used, n_used, f, all, all + width, all + 2 * width, before, &leaf.best)
         if leaf.histogram < 0:
-            _forget(room.used, n_used, n, width, own)
+            _forget(room.used, n_used, n, width, bins)
     if leaf.best.column < 0:
         leaf.best.gain = 0
 
@@ -301,7 +295,7 @@ cdef Py_ssize_t _divide(growth_t of, split_t split, int32_t* rows, Py_ssize_t n,
     """Put the rows that go right after those that go left; returns how many go left."""
     cdef Py_ssize_t i, n_left = 0, n_right = 0
     for i in range(n):
-        if _goes_right(of, split, _code(of, rows[i] * of.d + split.column)):
+        if _goes_right(of, split, code_at(of.codes, of.size, rows[i] * of.d + split.column)):
             scratch[n_right] = rows[i]
             n_right += 1
         else:
@@ -405,7 +399,7 @@ cdef void _split(growth_t of, room_t* room, Py_ssize_t here, Py_ssize_t new) noe
     cdef Py_ssize_t middle = first + _divide(of, split, room.rows + first, last - first, room.scratch)
     cdef Py_ssize_t histogram = room.leaves[here].histogram
     cdef int64_t* all
-    cdef int64_t* own
+    cdef int64_t* smaller
     room.leaves[new].first, room.leaves[new].last, room.leaves[here].last = middle, last, middle
     room.leaves[new].best = split
     if middle - first < last - middle:
@@ -416,12 +410,12 @@ cdef void _split(growth_t of, room_t* room, Py_ssize_t here, Py_ssize_t new) noe
         all = room.histograms + histogram * n
         first, last = room.leaves[small].first, room.leaves[small].last
         if last - first > FEW_ROWS:
-            own = room.histograms + room.n_histograms * n
+            smaller = room.histograms + room.n_histograms * n
             room.leaves[small].histogram = room.n_histograms
             room.n_histograms += 1
-            _count(of, room.rows + first, last - first, own, 1)
+            _count(of, room.rows + first, last - first, smaller, 1)
             for i in range(n):
-                all[i] -= own[i]
+                all[i] -= smaller[i]
         else:
             _count(of, room.rows + first, last - first, all, -1)
     room.leaves[new].side = _side(room.leaves[here].side, of.side[split.column])
