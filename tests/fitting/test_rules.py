@@ -112,7 +112,7 @@ def test_stumps_that_outnumber_the_rows_are_solved_at_once_and_come_to_what_roun
         {"mode": "forward"},
         {"reg_lambda": 0.0},
     ],
-    ids=str,
+    ids=lambda options: next(iter(options)),
 )
 @pytest.mark.filterwarnings("ignore:max_rounds")
 def test_who_asks_for_rounds_has_them(options):
