@@ -133,14 +133,11 @@ def fit_there(n_rows: int, n_parts: int, d: int) -> Fitted:
     import dask.array as da
     from distributed import Client, LocalCluster, wait
 
-    make = dask.delayed(part, pure=True)
-    blocks = [
-        da.from_delayed(make(number, n_rows // n_parts, d), (n_rows // n_parts, d + 1), np.float64)
-        for number in range(n_parts)
-    ]
     options = {"threads_per_worker": 1, "processes": True, "dashboard_address": ":0", "memory_limit": 0}
     with LocalCluster(n_workers=N_WORKERS, **options) as cluster, Client(cluster) as client:
-        rows = da.concatenate(blocks)
+        workers, size = sorted(client.scheduler_info()["workers"]), n_rows // n_parts
+        made = [client.submit(part, i, size, d, workers=workers[i % N_WORKERS]) for i in range(n_parts)]
+        rows = da.concatenate([da.from_delayed(dask.delayed(one), (size, d + 1), np.float64) for one in made])
         X, y = client.persist([rows[:, :-1], rows[:, -1]])
         wait([X, y])
         client.run(gc.collect)

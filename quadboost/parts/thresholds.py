@@ -30,10 +30,10 @@ from ..voters.thresholds import (
 from .atoms import Atoms, Ranges, cuts_by_sample, cuts_within, just_below
 from .source import Source
 
-ATOMS_OF_BIN = 16  # that a feature is first cut into
-SAMPLED_OF_ATOM = 8  # values that are sampled; as many rows or fewer are looked at whole
+ATOMS_OF_BIN = 64  # that a feature is first cut into
+SAMPLED_OF_ATOM = 4  # values that are sampled; as many rows or fewer are looked at whole
 DIVIDED, LEAST_DIVIDED = 64, 16  # into so many atoms one is divided at the most, and if others are for caution
-MOST_OF_BIN = 256  # atoms in one answer
+MOST_OF_BIN = 768  # atoms in one answer
 FEATURES_TOGETHER = 8  # doubles in a cache line
 
 
@@ -96,18 +96,21 @@ class _Count:
     def __call__(self, part: Matrix) -> dict[int, Found]:
         X = checked_values(part.X)
         mass = None if part.weight is None else row_mass(self.extent, part.weight)
+        # Allocated once: the system takes as long to hand out memory as the kernels to fill it.
+        columns = np.empty((FEATURES_TOGETHER, 0 if _has_columns(X) else len(X)), dtype=X.dtype)
+        room = np.empty(len(X), dtype=np.int64)
         found = {}
         for first in range(0, X.shape[1], FEATURES_TOGETHER):
             features = [f for f in range(first, min(first + FEATURES_TOGETHER, X.shape[1])) if f in self.asked]
             if features:
-                columns = _columns(X, first)
-                found.update({f: self._count(f, columns[f - first], mass) for f in features})
+                own = _columns(X, first, columns)
+                found.update({f: self._count(f, own[f - first], mass, room) for f in features})
         return found
 
-    def _count(self, f: int, column: np.ndarray, mass: np.ndarray | None) -> Found:
+    def _count(self, f: int, column: np.ndarray, mass: np.ndarray | None, room: np.ndarray) -> Found:
         ranges, cuts = self.asked[f]
         if ranges is not None:
-            rows = _rows_between(column, ranges)
+            rows = _rows_between(column, ranges, room)
             column, mass = column[rows], None if mass is None else mass[rows]
         if cuts is None or len(column) < len(cuts):  # to index many cuts takes longer than to sort few values
             return _sorted(column.copy(), mass, cuts)
@@ -117,20 +120,24 @@ class _Count:
         return {f: found.joined(other[f], self.asked[f].cuts) for f, found in one.items()}
 
 
-def _columns(X: np.ndarray, first: int) -> np.ndarray:
+def _has_columns(X: np.ndarray) -> bool:
+    """Whether each column is in one piece."""
+    return bool(X.strides[0] == X.itemsize)
+
+
+def _columns(X: np.ndarray, first: int, room: np.ndarray) -> np.ndarray:
     """Some columns from the first on, each in one piece; copied together where neighbours share cache lines."""
-    if X.strides[0] == X.itemsize:
+    if _has_columns(X):
         return X.T[first : first + FEATURES_TOGETHER]
-    columns = np.empty((min(FEATURES_TOGETHER, X.shape[1] - first), len(X)), dtype=X.dtype)
+    columns = room[: X.shape[1] - first]
     copy_columns(X, first, columns)
     return columns
 
 
-def _rows_between(column: np.ndarray, ranges: Ranges) -> np.ndarray:
-    """The rows whose value lies in a range."""
+def _rows_between(column: np.ndarray, ranges: Ranges, room: np.ndarray) -> np.ndarray:
+    """The rows whose value lies in a range; `room` has as many places as there are rows."""
     ends = np.stack([just_below(ranges[0]), ranges[1]], axis=1).ravel()
-    rows = np.empty(len(column), dtype=np.int64)
-    return rows[: take_between(column, *bin_index([ends]), rows)]
+    return room[: take_between(column, *bin_index([ends]), room)]
 
 
 def _sorted(column: np.ndarray, mass: np.ndarray | None, cuts: np.ndarray | None) -> Found:
