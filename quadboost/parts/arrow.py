@@ -119,7 +119,10 @@ def files_of(path: str) -> list[str]:
     if os.path.isdir(path):
         found = sorted(glob.glob(os.path.join(glob.escape(path), "**", "*.parquet"), recursive=True))
         if not found:
-            raise ValueError(f"{path} is a directory without any .parquet file; give a table file")
+            raise ValueError(
+                f"{path} is a directory without any .parquet file; give a table file, or a pattern in quotes, such as "
+                f"'{os.path.join(path, '*.csv')}'"
+            )
         return found
     if not os.path.exists(path) and glob.has_magic(path):
         found = sorted(glob.glob(path, recursive=True))

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..data.exact import Extent
-from ..kernels.bins import copy_columns, count_bins, take_between
+from ..kernels.bins import copy_columns, take_between
 from ..voters.bins import bin_index
 from ..voters.columns import Voters, checked_values
 from ..voters.quantiles import borders_met
@@ -97,14 +97,14 @@ class _Count:
         X = checked_values(part.X)
         mass = None if part.weight is None else row_mass(self.extent, part.weight)
         # Allocated once: the system takes as long to hand out memory as the kernels to fill it.
-        columns = np.empty((FEATURES_TOGETHER, 0 if _has_columns(X) else len(X)), dtype=X.dtype)
+        columns = np.empty((min(FEATURES_TOGETHER, X.shape[1]), len(X)), dtype=X.dtype)
         room = np.empty(len(X), dtype=np.int64)
         found = {}
         for first in range(0, X.shape[1], FEATURES_TOGETHER):
             features = [f for f in range(first, min(first + FEATURES_TOGETHER, X.shape[1])) if f in self.asked]
             if features:
-                own = _columns(X, first, columns)
-                found.update({f: self._count(f, own[f - first], mass, room) for f in features})
+                copy_columns(X, first, columns[: X.shape[1] - first])
+                found.update({f: self._count(f, columns[f - first], mass, room) for f in features})
         return found
 
     def _count(self, f: int, column: np.ndarray, mass: np.ndarray | None, room: np.ndarray) -> Found:
@@ -112,26 +112,10 @@ class _Count:
         if ranges is not None:
             rows = _rows_between(column, ranges, room)
             column, mass = column[rows], None if mass is None else mass[rows]
-        if cuts is None or len(column) < len(cuts):  # to index many cuts takes longer than to sort few values
-            return _sorted(column.copy(), mass, cuts)
-        return _counted(column, mass, cuts)
+        return _sorted(column, mass, cuts)
 
     def add(self, one: dict[int, Found], other: dict[int, Found]) -> dict[int, Found]:
         return {f: found.joined(other[f], self.asked[f].cuts) for f, found in one.items()}
-
-
-def _has_columns(X: np.ndarray) -> bool:
-    """Whether each column is in one piece."""
-    return bool(X.strides[0] == X.itemsize)
-
-
-def _columns(X: np.ndarray, first: int, room: np.ndarray) -> np.ndarray:
-    """Some columns from the first on, each in one piece; copied together where neighbours share cache lines."""
-    if _has_columns(X):
-        return X.T[first : first + FEATURES_TOGETHER]
-    columns = room[: X.shape[1] - first]
-    copy_columns(X, first, columns)
-    return columns
 
 
 def _rows_between(column: np.ndarray, ranges: Ranges, room: np.ndarray) -> np.ndarray:
@@ -148,15 +132,6 @@ def _sorted(column: np.ndarray, mass: np.ndarray | None, cuts: np.ndarray | None
     values = column[: np.searchsorted(column, np.nan)]
     masses = None if mass is None or order is None else mass[order[: len(values)]]
     return Found(Atoms.of(values, masses, cuts), len(values) < len(column))
-
-
-def _counted(column: np.ndarray, mass: np.ndarray | None, cuts: np.ndarray) -> Found:
-    """The same, without sorting."""
-    n_bins = len(cuts) + 2
-    least, largest, total = np.full(n_bins, np.inf), np.full(n_bins, -np.inf), np.zeros(n_bins, np.int64)
-    count_bins(column, *bin_index([cuts]), mass, least, largest, total)
-    some = np.flatnonzero(total[:-1])
-    return Found(Atoms(least[some], largest[some], total[some]), bool(total[-1]))
 
 
 def voters_of_parts(

@@ -124,22 +124,6 @@ def test_the_values_in_ranges_are_found(values, seed, dtype):
     np.testing.assert_array_equal(module._rows_between(column, (low, high), np.empty(len(column), np.int64)), inside)
 
 
-@given(
-    values=st.lists(st.floats(width=32) | st.integers(-3, 3).map(float), max_size=600),
-    cuts=st.lists(st.floats(allow_nan=False, allow_infinity=False) | st.integers(-3, 3).map(float), max_size=60),
-    weighs=st.booleans(),
-)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_atoms_are_counted_as_sorting_finds_them(values, cuts, weighs, dtype):
-    column, cuts = np.array(values, dtype=dtype), np.unique(np.array(cuts) + 0.0)
-    mass = np.arange(1, len(column) + 1) if weighs else None
-    found, known = module._counted(column, mass, cuts), module._sorted(column.copy(), mass, cuts)
-    assert found.has_missing == known.has_missing
-    for name in ("least", "largest", "mass"):
-        np.testing.assert_array_equal(getattr(found.atoms, name), getattr(known.atoms, name))
-        assert not np.signbit(getattr(found.atoms, name)[getattr(found.atoms, name) == 0]).any()
-
-
 @pytest.mark.parametrize("infinity", [np.inf, -np.inf])
 @pytest.mark.parametrize("m", [80_000, 5])
 @pytest.mark.parametrize("at", [0, 12_345])
