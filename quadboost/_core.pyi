@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .kernels.gram import Store
+from .kernels.store import Store
 
 def openmp_enabled() -> bool: ...
 def dot(x: np.ndarray, y: np.ndarray) -> float: ...

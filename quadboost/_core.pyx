@@ -7,7 +7,7 @@ from cython.parallel cimport prange
 from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int32_t, int64_t
 
-from quadboost.kernels.gram cimport Store
+from quadboost.kernels.store cimport Store
 from quadboost.kernels.types cimport count_t, sum_of_products
 
 import numpy as np
@@ -188,9 +188,9 @@ cdef class Slopes:
 
     cdef void _move_risk(self, Py_ssize_t j, double edge, double delta) noexcept nogil:
         cdef double centre = self._centre[j]
-        cdef double own = edge - centre * self.residual_mean
+        cdef double centred_edge = edge - centre * self.residual_mean
         cdef double eta = self._eta[j] - centre * (2 * self._mean[j] - centre)
-        self.risk -= delta * (2 * own - delta * eta)
+        self.risk -= delta * (2 * centred_edge - delta * eta)
         self.residual_mean -= delta * (self._mean[j] - centre)
 
     cdef column_t _column(self, Py_ssize_t j) noexcept nogil:
@@ -228,7 +228,7 @@ cdef class Rounds:
     cdef double[::1] _least, _most
     cdef penalty_t _penalty
     cdef offer_t _best
-    cdef bint _rated, _has_own, _shrinks
+    cdef bint _rated, _voters_differ, _shrinks
     cdef int _n_threads
 
     LOG_FULL, NEEDS_COLUMN, CONVERGED, PAUSED = 0, 1, 2, 3
@@ -253,7 +253,7 @@ cdef class Rounds:
         double[::1] least, double[::1] most,   # OUT what may be added, where voters have rules of their own; else empty
         bint shrinks,                          # of these: whether a soft threshold is above zero; they are in one piece
     ):
-        self._curve, self._inverse, self._has_own, self._shrinks = curve, inverse, least.shape[0] > 0, shrinks
+        self._curve, self._inverse, self._voters_differ, self._shrinks = curve, inverse, least.shape[0] > 0, shrinks
         self._ridge, self._shrink, self._low, self._high = ridge, shrink, low, high
         self._lower, self._upper, self._least, self._most = lower, upper, least, most
         if self._eta.shape[0] > 0:
@@ -284,12 +284,12 @@ cdef class Rounds:
 
     cdef double _add(self, Py_ssize_t j, double z) noexcept nogil:
         """The weight of an update of a round, which replaces the anchor; the total is within its bounds to the bit."""
-        cdef double rest = self._weight[j] - self._anchor[j]  # corrective: 0, and the total is `given`
-        cdef double given = self._rule(j, z, rest)
-        self._set_weight(j, _within(rest + given, self._lower[j], self._upper[j]))
-        if self._has_own:
+        cdef double rest = self._weight[j] - self._anchor[j]  # corrective: 0, and the total is `new_weight`
+        cdef double new_weight = self._rule(j, z, rest)
+        self._set_weight(j, _within(rest + new_weight, self._lower[j], self._upper[j]))
+        if self._voters_differ:
             self._make_room(j)
-        return given
+        return new_weight
 
     cdef void _pick(self, Py_ssize_t moved, double delta) noexcept nogil:
         """Update the slopes after voter `moved` changed by delta, and find the best voter of the next round."""
@@ -305,9 +305,9 @@ cdef class Rounds:
         q, column = delta * self._train._centre[moved], self._train._column(moved)
         voters.slope, voters.mean, voters.curve = &self._train._slope[0], &self._train._mean[0], &self._curve[0]
         voters.inverse, voters.anchor = &self._inverse[0], &self._anchor[0]
-        voters.shrink = &self._shrink[0] if self._has_own and self._shrinks else NULL
-        voters.least = &self._least[0] if self._has_own else NULL
-        voters.most = &self._most[0] if self._has_own else NULL
+        voters.shrink = &self._shrink[0] if self._voters_differ and self._shrinks else NULL
+        voters.least = &self._least[0] if self._voters_differ else NULL
+        voters.most = &self._most[0] if self._voters_differ else NULL
         if delta == 0:  # any column will do
             column.sums, column.counts = &self._eta[0], False
         if n_parts == 1:
@@ -331,13 +331,13 @@ cdef class Rounds:
         Returns (rounds logged so far, why it came back, the voter whose column is needed).
         """
         cdef Py_ssize_t t = first, j
-        cdef double edge, given, before, delta
+        cdef double edge, new_weight, before, delta
         cdef int why = 0
         cdef Slopes train = self._train, validation = self._validation
         cdef bint has_validation = validation is not None
         with nogil:
             if not self._rated:
-                if self._has_own:
+                if self._voters_differ:
                     for j in range(self._weight.shape[0]):
                         self._make_room(j)
                 self._pick(0, 0.0)
@@ -352,8 +352,8 @@ cdef class Rounds:
                     break
                 edge = self._edge(j)
                 before = self._anchor[j]
-                given = self._add(j, edge + self._eta[j] * before)
-                delta = given - before
+                new_weight = self._add(j, edge + self._eta[j] * before)
+                delta = new_weight - before
                 # The second term is what the risk lacks because the intercept is rounded.
                 self.objective -= self._best.decrease - 2 * delta * train._centre[j] * train.residual_mean
                 train._move_risk(j, edge, delta)
@@ -363,7 +363,7 @@ cdef class Rounds:
                     log[t, 5] = validation.risk
                 voter[t] = j
                 log[t, 0] = edge
-                log[t, 1] = given
+                log[t, 1] = new_weight
                 log[t, 2] = self._weight[j]
                 log[t, 3] = train.risk
                 log[t, 4] = self.objective
@@ -454,7 +454,7 @@ def follow_risk(
     """
     cdef Py_ssize_t t = first, j, k, n_drawn = <Py_ssize_t> state[3]
     cdef double here = state[0], residual_mean = state[1], fallen = state[2]
-    cdef double delta, edge, own, square, product
+    cdef double delta, edge, centred_edge, square, product
     cdef const void* column
     with nogil:
         while t < voter.shape[0]:
@@ -474,9 +474,9 @@ def follow_risk(
                 n_drawn += 1
             delta = total[t] - weight[k]
             weight[k] = total[t]
-            own = edge - centre[j] * residual_mean
+            centred_edge = edge - centre[j] * residual_mean
             square = eta[j] - centre[j] * (2 * mean[j] - centre[j])
-            here -= delta * (2 * own - delta * square)
+            here -= delta * (2 * centred_edge - delta * square)
             residual_mean -= delta * (mean[j] - centre[j])
             fallen += delta * centre[j]
             risk[t] = here

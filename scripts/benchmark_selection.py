@@ -207,6 +207,7 @@ def paper_search(penalty: str | None, threads: int) -> QuadBoostClassifierCV:
         thresholds=10,
         spacing="uniform",
         fit_intercept=False,
+        calibration=None,  # the sign of the score, as in the paper
         tol=L1_TOL if penalty == "l1" else TOL,
         n_jobs=threads,
     )

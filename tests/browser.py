@@ -79,19 +79,19 @@ class Page:
         self._keep(message.get("method"), message.get("params", {}))
         return message
 
-    def _keep(self, method: str | None, given: Any) -> None:
+    def _keep(self, method: str | None, event: Any) -> None:
         if method == "Network.requestWillBeSent":
-            self.requests.append(given["request"]["url"])
+            self.requests.append(event["request"]["url"])
         elif method == "Runtime.exceptionThrown":
-            self.problems.append(str(given["exceptionDetails"]))
+            self.problems.append(str(event["exceptionDetails"]))
         elif method == "Runtime.consoleAPICalled":
-            self.problems.append(str(given["args"]))
+            self.problems.append(str(event["args"]))
         elif method == "Log.entryAdded":
-            self.problems.append(given["entry"]["text"])
+            self.problems.append(event["entry"]["text"])
         elif method == "Page.loadEventFired":
             self.loaded = True
         elif method == "Page.javascriptDialogOpening":
-            self.problems.append(f"a dialog: {given['message']}")
+            self.problems.append(f"a dialog: {event['message']}")
 
     def open(self, path: Path) -> None:
         self.loaded = False
@@ -107,7 +107,7 @@ class Page:
 
     def type_into(self, element: str, text: str) -> None:
         """Type text into an element, in place of what stands there, as a keyboard would."""
-        self.run(f"{{ const own = document.getElementById({json.dumps(element)}); own.focus(); own.select(); }}")
+        self.run(f"{{ const field = document.getElementById({json.dumps(element)}); field.focus(); field.select(); }}")
         self.call("Input.insertText", text=text)
         if not text:
             for kind in ("keyDown", "keyUp"):

@@ -85,9 +85,12 @@ OPTIONAL = (
 TESTED_BY = {
     "_core": "boosting/test_rounds.py",
     "kernels.bins": "voters/test_columns.py",
+    "kernels.quantiles": "voters/test_quantiles.py",
     "kernels.sums": "moments/test_sums.py",
     "kernels.trees": "voters/test_trees.py",
     "kernels.gram": "moments/test_gram.py",
+    "kernels.store": "moments/test_gram.py",
+    "kernels.voters": "voters/test_columns.py",
     "kernels.patterns": "model/test_patterns.py",
 }
 UNTESTED = ("__init__", "_version")
@@ -163,7 +166,7 @@ def test_imports_are_found():
     assert Import("voters.columns", "quadboost.kernels.bins", False) in ALL
     assert Import("moments.gram", "quadboost.common", False) in ALL
     assert Import("fitting.training", "quadboost.bounds", True) in ALL
-    assert Import("_core", "quadboost.kernels.gram", False) in ALL
+    assert Import("_core", "quadboost.kernels.store", False) in ALL
     assert Import("estimators.plain", "typing_extensions", False) in ALL
 
 
@@ -211,6 +214,23 @@ def test_a_name_says_what_a_thing_is():
     ]
     assert len(names) > 10_000  # or this would pass whatever there is
     assert [f"{name_of(path)}, line {line}: {name}" for path, line, name in names if name in VAGUE] == []
+
+
+COMMENTS = {  # and strings, of languages that `ast` does not read
+    "pyx": r'""".*?"""|"[^"\n]*"|#[^\n]*',
+    "pxd": r'""".*?"""|"[^"\n]*"|#[^\n]*',
+    "h": r"/\*.*?\*/",
+    "js": r'"[^"\n]*"|//[^\n]*',
+}
+
+
+@pytest.mark.parametrize("ending", COMMENTS)
+def test_a_name_says_what_a_thing_is_in_other_languages_too(ending):
+    paths = list(PACKAGE.rglob(f"*.{ending}"))
+    assert paths
+    for path in paths:
+        code = re.sub(COMMENTS[ending], "", path.read_text(), flags=re.DOTALL)
+        assert not {*VAGUE} & {*re.findall(r"\w+", code)}, path.name
 
 
 def modules() -> list[str]:

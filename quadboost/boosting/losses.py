@@ -43,6 +43,14 @@ class Loss:
         """The second derivative by every score, or a bound on it, where the pull is known."""
         return np.full(pull.shape, self.curvature)
 
+    def within(self, pull: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """The pull, or where no score has such a one, one near it."""
+        return pull
+
+    def conjugate(self, pull: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """The largest -pull score - loss over all scores, of every row, where some score has such a pull."""
+        return (pull * (0.5 * pull - y)).sum(axis=1)
+
     def constant(self, mean: np.ndarray) -> np.ndarray:
         """The best scores that are the same for all rows, or near them, from the mean of the targets."""
         return mean
@@ -90,6 +98,17 @@ class Logistic(Loss):
         chance = np.clip(y - pull, RAREST, 1.0 - RAREST)
         return chance * (1.0 - chance)
 
+    def within(self, pull: np.ndarray, y: np.ndarray) -> np.ndarray:
+        chance = np.clip(y - pull, 0.0, 1.0)
+        if self.n_outputs > 1:
+            chance = np.maximum(chance, np.finfo(float).tiny)
+            chance /= chance.sum(axis=1, keepdims=True)
+        return y - chance
+
+    def conjugate(self, pull: np.ndarray, y: np.ndarray) -> np.ndarray:
+        chance = y - pull  # minus their entropy
+        return _times_log(np.hstack([chance, 1.0 - chance]) if self.n_outputs == 1 else chance).sum(axis=1)
+
     def constant(self, mean: np.ndarray) -> np.ndarray:
         mean = np.clip(mean, RAREST, 1.0 - RAREST)
         if self.n_outputs == 1:
@@ -111,7 +130,10 @@ class Huber(Loss):
         return np.where(off <= self.width, 0.5 * off * off, self.width * (off - 0.5 * self.width)).sum(axis=1)
 
     def pull(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return np.clip(y - scores, -self.width, self.width)
+        return self.within(y - scores, y)
+
+    def within(self, pull: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return np.clip(pull, -self.width, self.width)
 
     def constant(self, mean: np.ndarray) -> np.ndarray:
         return np.array(self.median)  # rows far off can move the mean by more than passes ever bring it back
@@ -139,6 +161,13 @@ class Poisson(Loss):
     def bend(self, pull: np.ndarray, y: np.ndarray) -> np.ndarray:
         return y - pull
 
+    def within(self, pull: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return np.minimum(pull, y)
+
+    def conjugate(self, pull: np.ndarray, y: np.ndarray) -> np.ndarray:
+        rate = y - pull
+        return (_times_log(rate) - rate).sum(axis=1)
+
     def constant(self, mean: np.ndarray) -> np.ndarray:
         return np.log(mean)
 
@@ -164,8 +193,14 @@ class Quantile(Loss):
         return (straight + near * near * self.curvature / 2.0).sum(axis=1)
 
     def pull(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
-        inside = self.curvature * (y - scores) + self.quantile - 0.5
-        return np.clip(inside, self.quantile - 1.0, self.quantile)
+        return self.within(self.curvature * (y - scores) + self.quantile - 0.5, y)
+
+    def within(self, pull: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return np.clip(pull, self.quantile - 1.0, self.quantile)
+
+    def conjugate(self, pull: np.ndarray, y: np.ndarray) -> np.ndarray:
+        inside = pull - self.quantile + 0.5
+        return (self.width * (inside * inside - 0.25) - pull * y).sum(axis=1)
 
     def constant(self, mean: np.ndarray) -> np.ndarray:
         return np.array(self.first)
@@ -194,6 +229,11 @@ def make_loss(
         first = tuple(_quantile(target, weight, quantile) for target in y.T)
         return Quantile(quantile, width, SHARPEST * width, first)
     return Loss()
+
+
+def _times_log(share: np.ndarray) -> np.ndarray:
+    """Each number times its logarithm; 0 of zero, and of what rounding has left below."""
+    return share * np.log(share, out=np.zeros_like(share), where=share > 0)
 
 
 def _deviation(y: np.ndarray, weight: np.ndarray | None) -> float:

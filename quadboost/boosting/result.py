@@ -37,6 +37,8 @@ class Boosted:
         The weights round by round.
     progress : Progress
         Lets a later call go on from here.
+    validation_risk : float
+        Of these weights, where rounds did not follow it.
     """
 
     weight: np.ndarray
@@ -52,6 +54,7 @@ class Boosted:
     stop_reason: str
     trace: Trace = field(repr=False)
     progress: Progress | None = field(repr=False)
+    validation_risk: float = np.nan
 
     def figures(self) -> dict[str, Any]:
         """The figures that are worth keeping with a model."""
@@ -61,7 +64,8 @@ class Boosted:
             "objective": self.objective,
             "stop": self.stop_reason,
         }
-        figures |= {name: value for name in ("dual_gap", "violation") if np.isfinite(value := getattr(self, name))}
+        known = ("dual_gap", "violation", "validation_risk")
+        figures |= {name: value for name in known if np.isfinite(value := getattr(self, name))}
         if "validation_risk" in self.history and self.n_rounds:
             figures["validation_risk"] = float(self.history["validation_risk"][self.n_rounds - 1])
         return figures

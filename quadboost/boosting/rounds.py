@@ -267,7 +267,7 @@ class Run:
         if self.validation is not None:  # rounds after the last that counts would be wasted
             at_a_time = min(at_a_time, max(schedule.patience, LEAST_PATIENCE))
         while not self.stop_reason:
-            until = min(schedule.next_pause(self.n_rounds), self.n_rounds + at_a_time)
+            until = min(schedule.next_pause(self.n_rounds, self.has_gap), self.n_rounds + at_a_time)
             if not self._rounds(until, floor, deadline):
                 self.stop_reason = "converged"
             if schedule.sweeps_every and self.n_rounds == until and until % schedule.sweeps_every == 0:
@@ -447,6 +447,11 @@ class Run:
             stop_reason=self.stop_reason,
             settings=self._settings(),
         )
+
+    def updates(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Every weight so far, in order: as a trace has them."""
+        voter, total = self.voter[: self.n_rounds], self.log[: self.n_rounds, TOTAL]
+        return Trace(voter, total, self.sweeps, self.first_intercept, {}).updates()
 
     def _trace(self, progress: Progress) -> Trace:
         drawn = np.unique(np.concatenate([progress.voter, *(sweep.voter for sweep in progress.sweeps)]))

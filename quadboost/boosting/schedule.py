@@ -81,7 +81,12 @@ class Schedule:
         """Whether to solve for the weights of all active voters at once, so many rounds after the last time."""
         return n_rounds >= max(LOOK_EVERY, n_active)
 
-    def next_pause(self, round: int) -> int:
-        """The next round after which the loop must come back to Python."""
-        steps = [LOOK_EVERY, REFRESH_EVERY, self.sweeps_every, self.callback_every if self.callback else None]
+    def next_pause(self, round: int, has_gap: bool) -> int:
+        """The next round after which the loop must come back to Python; to look at a gap, where there is one."""
+        steps = [
+            LOOK_EVERY if has_gap else None,
+            REFRESH_EVERY,
+            self.sweeps_every,
+            self.callback_every if self.callback else None,
+        ]
         return min([self.max_rounds, *(round + step - round % step for step in steps if step)])

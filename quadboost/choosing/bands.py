@@ -58,7 +58,7 @@ def _curves(folds: Folds, ensemble: Ensemble, voters: Voters, weight: np.ndarray
         # The fold may have cuts of its own: a bin of all rows has the value of its largest one.
         largest = np.append(folds.voters.cuts[column], np.inf)
         bins = np.append(np.searchsorted(voters.cuts[column], largest), -1)
-        values = voters.step_values(column, weight)[bins]
+        values = voters.step_values(weight, np.array([column]))[0][bins]
         values -= mass @ values / mass.sum()
         cuts = np.searchsorted(folds.voters.cuts[column], shape.thresholds)
         shape_bin = shape_bins(folds.voters, column, cuts)

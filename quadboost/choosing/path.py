@@ -120,8 +120,8 @@ def regularization_path(
         Most rounds for each strength.
     sample_weight : array of shape (m,), optional
     loss : {"squared", "logistic", "huber", "poisson", "quantile"}
-        "logistic" is for labels of two classes. Under other losses than the squared one `risk` is the mean loss,
-        `objective` has the penalty added, and there is no dual gap (NaN).
+        "logistic" is for labels of two classes. Under other losses than the squared one `risk` is the mean loss, and
+        `objective` has the penalty added.
     """
     one_of("penalty", penalty, ("l1", "l2", "linf"))
     check_strengths("strengths", strengths)

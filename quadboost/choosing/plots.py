@@ -36,7 +36,7 @@ def plot_weights(path: RegularizationPath, ax: Any = None) -> Any:
 
 def plot_shapes(path: RegularizationPath, feature: int | str, ax: Any = None) -> Any:
     """What one feature adds to the score, under several strengths."""
-    number = _feature_number(path, feature)
+    number = path.schema.number_of(feature)
     ax = _axes(ax)
     for i in np.unique(np.linspace(0, len(path.strength) - 1, SHAPES).round().astype(int)).tolist():
         shape = next((shape for shape in path.ensemble(i).shape_functions() if shape.feature == number), None)
@@ -124,19 +124,6 @@ def _plot_line(ax: Any, results: dict[str, Any], is_shown: np.ndarray, penalty: 
 def _strength_axis(set_label: Any, set_scale: Any, penalty: str) -> None:
     set_label("alpha_max" if penalty == "linf" else "reg_lambda")
     set_scale("log")
-
-
-def _feature_number(path: RegularizationPath, feature: int | str) -> int:
-    if not isinstance(feature, str):
-        if not 0 <= feature < path.schema.n_features:
-            raise ValueError(f"feature={feature!r} must be a number from 0 to {path.schema.n_features - 1}, or a name")
-        return feature
-    names = path.schema.feature_names
-    if names is None:
-        raise ValueError(f"feature={feature!r}: these features have no names; give a number, from 0")
-    if feature not in names:
-        raise ValueError(f"feature={feature!r} is not known; the features are {list(names)}")
-    return names.index(feature)
 
 
 def _level_name(level: list[Any]) -> str:

@@ -18,7 +18,7 @@ from .. import _core
 from ..boosting.limits import Limits, limited
 from ..boosting.penalties import Penalty, make_penalty
 from ..boosting.result import Boosted
-from ..boosting.rounds import LEAST_ETA, open_run
+from ..boosting.rounds import LEAST_ETA, Run, open_run
 from ..common.checks import at_least, positive
 from ..common.threads import in_threads
 from ..fitting.measured import Options
@@ -225,36 +225,44 @@ def _follow(
         with open_run(
             fold.train, penalty, mode=options.mode, fit_intercept=options.fit_intercept, output=output
         ) as run:
-            risk, until = np.empty(0), 0
-            while run.n_rounds == until < most and not (risk[-1:] > hopeless * risk.min(initial=np.inf)).any():
+            held_out, until = _HeldOut(fold, run), 0
+            while run.n_rounds == until < most and held_out.risk[-1] <= hopeless * held_out.risk.min():
                 until = min(most, max(FIRST_LOOK, 2 * until))
                 run.go(replace(schedule, max_rounds=until))
-                risk = _risks(fold, run.result(), output)
+                held_out.follow(run)
             is_given_up = run.n_rounds == until < most
-            found.append((run.result(), np.append(risk, np.nan) if is_given_up else risk))
+            found.append((run.result(), np.append(held_out.risk, np.nan) if is_given_up else held_out.risk))
     return found
 
 
-def _risks(fold: Fold, run: Boosted, output: int) -> np.ndarray:
-    """The risk on the rows held out, before the first round and after each."""
-    held_out, trace = fold.held_out, run.trace
-    voter, new_weight, end = trace.updates()
-    mean = held_out.voter_sum / held_out.total_weight
-    intercept = trace.first_intercept - float(held_out.origin[output])
-    first_edge = held_out.product_sum[:, output] / held_out.total_weight - intercept * mean
-    first_risk = risk_of_constants(held_out, np.full(held_out.n_outputs, trace.first_intercept))[output]
-    residual_mean = held_out.target_sum[output] / held_out.total_weight - intercept
-    eta, centre, n_drawn = held_out.eta, trace.centres(len(mean)), len(trace.centre)
-    position, drawn, weight = np.full(len(mean), -1), np.empty(n_drawn, dtype=np.int64), np.empty(n_drawn)
-    state, risk, done = np.array([first_risk, residual_mean, 0.0, 0.0]), np.empty(len(voter)), 0
-    with held_out.gram.lease() as columns:
-        while done < len(voter):
-            columns.fetch(int(voter[done]))
-            done = _core.follow_risk(
-                voter, new_weight, done, columns.store,
-                held_out.total_weight, first_edge, mean, eta, centre, position, drawn, weight, state, risk,
-            )  # fmt: skip
-    return np.append(first_risk, risk[end - 1])
+class _HeldOut:
+    """The risk of a run on the rows held out, before the first round and after each, followed as the run goes on."""
+
+    def __init__(self, fold: Fold, run: Run) -> None:
+        held_out, output = fold.held_out, run.output
+        self.moments, self.centre = held_out, run.centre
+        self.mean = held_out.voter_sum / held_out.total_weight
+        intercept = run.first_intercept - float(held_out.origin[output])
+        self.first_edge = held_out.product_sum[:, output] / held_out.total_weight - intercept * self.mean
+        first_risk = risk_of_constants(held_out, np.full(held_out.n_outputs, run.first_intercept))[output]
+        residual_mean = held_out.target_sum[output] / held_out.total_weight - intercept
+        n_voters = len(self.mean)
+        self.position, self.drawn, self.weight = np.full(n_voters, -1), np.empty(n_voters, np.int64), np.empty(n_voters)
+        self.state = np.array([first_risk, residual_mean, 0.0, 0.0])
+        self.risk, self.n_followed = np.array([first_risk]), 0
+
+    def follow(self, run: Run) -> None:
+        """What the run did since the last time."""
+        voter, new_weight, end = run.updates()
+        risk, done = np.empty(len(voter)), self.n_followed
+        with self.moments.gram.lease() as columns:
+            while done < len(voter):
+                columns.fetch(int(voter[done]))
+                done = _core.follow_risk(
+                    voter, new_weight, done, columns.store, self.moments.total_weight, self.first_edge, self.mean,
+                    self.moments.eta, self.centre, self.position, self.drawn, self.weight, self.state, risk,
+                )  # fmt: skip
+        self.risk, self.n_followed = np.append(self.risk, risk[end[len(self.risk) - 1 :] - 1]), done
 
 
 def _stages(fold: Fold, run: Boosted, rounds: Sequence[int]) -> Iterator[Boosted]:

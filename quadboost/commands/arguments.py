@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from .._version import __version__
-from ..common.names import LOSSES
+from ..common.names import LOSSES, METRICS
 from .streams import STANDARD, fail
 from .text_format import DECIMALS
 
@@ -60,6 +60,9 @@ TARGET_HELP = "column to predict; rows where it is missing are left out"
 
 NUMBER: dict[str, Any] = {"type": float, "metavar": "NUMBER"}
 COUNT: dict[str, Any] = {"type": int, "metavar": "N"}
+COLUMNS: dict[str, Any] = {"metavar": "COLUMN", "nargs": "+", "action": "extend"}
+QUIET: dict[str, Any] = {"action": "store_true", "help": "print nothing but errors"}
+SHA256: dict[str, Any] = {"metavar": "DIGEST", "help": "refuse a model file with another SHA-256"}
 
 EXIT_STATUS = """exit status:
   0 on success, 2 on error (one line on stderr), 130 when interrupted. A file is written whole or not at all.
@@ -123,15 +126,12 @@ def train_parser() -> argparse.ArgumentParser:
     group.add_argument("--minus", help="without the rows of these", **sums)
     group = parser.add_argument_group("output")
     group.add_argument("-o", "--output", metavar="MODEL.h5", required=True, help="model file to write")
-    group.add_argument(
-        "--bound",
-        action="store_true",
-        help="print bounds on the error on new rows, computed from the training rows (two classes)",
-    )
+    bounds = "print bounds on the error on new rows, computed from the training rows (two classes)"
+    group.add_argument("--bound", action="store_true", help=bounds)
     group.add_argument(
         "--json", metavar="FILE", help="write the summary to this file too, as JSON; -: to the standard output, alone"
     )
-    group.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
+    group.add_argument("-q", "--quiet", **QUIET)
     _add_general(parser)
     return parser
 
@@ -151,14 +151,10 @@ def sums_parser() -> argparse.ArgumentParser:
     _add_text_format(parser)
     group = parser.add_argument_group("sums")
     group.add_argument("--voters", metavar="MODEL_OR_SUMS", help="thresholds and labels of this model or file of sums")
-    group.add_argument(
-        "--thresholds",
-        type=int,
-        metavar="N",
-        help="at most so many for a feature, unless --voters says which (default: 63)",
-    )
+    most = "at most so many for a feature, unless --voters says which (default: 63)"
+    group.add_argument("--thresholds", help=most, **COUNT)
     group.add_argument("-o", "--output", metavar="DAY.sums", required=True, help="file to write")
-    group.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
+    group.add_argument("-q", "--quiet", **QUIET)
     _add_general(parser)
     return parser
 
@@ -167,15 +163,17 @@ def _add_training_data(parser: _Parser) -> None:
     group = parser.add_argument_group("data")
     group.add_argument("table", metavar="TABLE", nargs="?", help="table to train on; put it before the options")
     group.add_argument("--target", metavar="COLUMN", help=TARGET_HELP)
-    group.add_argument(
-        "--example",
-        choices=EXAMPLES,
-        help="train on this dataset, which scikit-learn ships, instead of a table",
-    )
+    shipped = "train on this dataset, which scikit-learn ships, instead of a table"
+    group.add_argument("--example", choices=EXAMPLES, help=shipped)
     group.add_argument(
         "--validation",
         metavar="TABLE|FRACTION",
         help="rows to choose the number of rounds by: another table, or a share of this one, such as 0.2",
+    )
+    group.add_argument(
+        "--eval-metric",
+        choices=[name for names in METRICS.values() for name in names],
+        help="choose by this on the rows of --validation, instead of by the loss",
     )
     group.add_argument(
         "--cv",
@@ -196,24 +194,12 @@ def _add_columns(group: Any) -> None:
     )
     group.add_argument("--weight", metavar="COLUMN", help="weights of the rows")
     which = group.add_mutually_exclusive_group()
-    which.add_argument("--features", metavar="COLUMN", nargs="+", action="extend", help="learn from these alone")
-    which.add_argument("--drop", metavar="COLUMN", nargs="+", action="extend", help="do not learn from these")
-    group.add_argument(
-        "--categorical",
-        metavar="COLUMN",
-        nargs="+",
-        action="extend",
-        default=[],
-        help="take these as categories, besides text and true/false",
-    )
-    group.add_argument(
-        "--text",
-        metavar="COLUMN",
-        nargs="+",
-        action="extend",
-        default=[],
-        help="take these columns of a text file as they are written, the target too: 01 and 1 are then different",
-    )
+    which.add_argument("--features", help="learn from these alone", **COLUMNS)
+    which.add_argument("--drop", help="do not learn from these", **COLUMNS)
+    known = "take these as categories, besides text and true/false"
+    group.add_argument("--categorical", help=known, default=[], **COLUMNS)
+    written = "take these columns of a text file as they are written, the target too: 01 and 1 are then different"
+    group.add_argument("--text", help=written, default=[], **COLUMNS)
     group.add_argument(
         "--memory",
         metavar="SIZE",
@@ -355,7 +341,7 @@ def predict_parser() -> argparse.ArgumentParser:
     group = parser.add_argument_group("input")
     group.add_argument("model", metavar="MODEL.h5", help="model file")
     group.add_argument("table", metavar="TABLE", nargs="?", help="table to predict; -: the standard input")
-    group.add_argument("--sha256", metavar="DIGEST", help="refuse a model file with another SHA-256")
+    group.add_argument("--sha256", **SHA256)
     _add_text_format(parser)
     group = parser.add_argument_group("output")
     group.add_argument(
@@ -367,20 +353,11 @@ def predict_parser() -> argparse.ArgumentParser:
     )
     group.add_argument("--proba", action="store_true", help="also the probability of each class")
     group.add_argument("--scores", action="store_true", help="also the score, of each class if there are more than two")
-    group.add_argument(
-        "--keep",
-        metavar="COLUMN",
-        nargs="+",
-        action="extend",
-        default=[],
-        help="copy these columns of the table, as they are, before the prediction",
-    )
-    group.add_argument(
-        "--describe",
-        action="store_true",
-        help="print what the model is, its strongest features and its figures",
-    )
-    group.add_argument("--threads", metavar="N", type=int, dest="n_jobs", help="threads (default: every core)")
+    copied = "copy these columns of the table, as they are, before the prediction"
+    group.add_argument("--keep", help=copied, default=[], **COLUMNS)
+    described = "print what the model is, its strongest features and its figures"
+    group.add_argument("--describe", action="store_true", help=described)
+    group.add_argument("--threads", dest="n_jobs", help="threads (default: every core)", **COUNT)
     _add_general(parser)
     return parser
 
@@ -397,12 +374,12 @@ def report_parser() -> argparse.ArgumentParser:
     group.add_argument("model", metavar="MODEL.h5", help="model file")
     group.add_argument("table", metavar="TABLE", help="table to judge by; -: the standard input")
     group.add_argument("--target", metavar="COLUMN", required=True, help="column that the model predicts")
-    group.add_argument("--sha256", metavar="DIGEST", help="refuse a model file with another SHA-256")
+    group.add_argument("--sha256", **SHA256)
     _add_text_format(parser)
     group = parser.add_argument_group("output")
     group.add_argument("-o", "--output", metavar="REPORT.html", required=True, help="file to write")
     group.add_argument("--title", metavar="TEXT", help="title of the page")
-    group.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
+    group.add_argument("-q", "--quiet", **QUIET)
     _add_general(parser)
     return parser
 
@@ -424,7 +401,7 @@ def export_parser() -> argparse.ArgumentParser:
         required=True,
         help="file to write; of a scorecard .csv or .xlsx; -: text to the standard output",
     )
-    parser.add_argument("--sha256", metavar="DIGEST", help="refuse a model file with another SHA-256")
+    parser.add_argument("--sha256", **SHA256)
     _add_export_options(parser)
     _add_general(parser)
     return parser
@@ -439,7 +416,7 @@ def _add_export_options(parser: _Parser) -> None:
 
     add("--table", "sql: the table to score, or its schema and its name", nargs="+", metavar="NAME")
     add("--dialect", "sql: the database (default: duckdb)", choices=("duckdb", "postgres", "sqlite"))
-    add("--keep", "sql: columns of the table to return as they are", nargs="+", action="extend", metavar="COLUMN")
+    add("--keep", "sql: columns of the table to return as they are", **COLUMNS)
     add("--contributions", "sql, onnx: also the intercept, and what each term adds to it", action="store_true")
     add("--dtype", "onnx: float32 is not exact (default: float64)", choices=("float64", "float32"))
     add("--missing-text", "onnx: the text that stands for a missing one (default: empty)", metavar="TEXT")

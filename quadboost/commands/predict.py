@@ -74,18 +74,14 @@ def features_of(ensemble: Ensemble, file: TableFile) -> dict[str, str]:
 def _matrix(
     batch: Table, features: dict[str, str], ensemble: Ensemble, text: TextFormat | None, first_row: int
 ) -> np.ndarray:
-    columns = [
-        convert(
-            batch.column(name),
-            kind,
-            name,
-            text=text,
-            expected=f"but the model was trained on {kind} there",
-            first_row=first_row,
-        )
-        for name, kind in features.items()
-    ]
+    columns = [converted(batch, name, kind, text, first_row) for name, kind in features.items()]
     return ensemble.matrix_of(pa.Table.from_arrays(columns, names=list(features)))
+
+
+def converted(table: Table, name: str, kind: str, text: TextFormat | None, first_row: int = 0) -> pa.ChunkedArray:
+    """A column as the model was trained on it; others are refused."""
+    expected = f"but the model was trained on {kind} there"
+    return convert(table.column(name), kind, name, text=text, expected=expected, first_row=first_row)
 
 
 def _results(ensemble: Ensemble, scores: np.ndarray, proba: bool, with_scores: bool) -> dict[str, np.ndarray]:

@@ -10,8 +10,8 @@ import pyarrow as pa
 from ..explain.report import report
 from ..model.ensemble import Ensemble
 from ..model.whole_file import check_output
-from .predict import features_of, missing_words
-from .recognise import NUMBER, convert, kind_of_levels, to_arrow
+from .predict import converted, features_of, missing_words
+from .recognise import NUMBER, kind_of_levels, to_arrow
 from .streams import STANDARD
 from .tables import open_table
 from .text_format import TextFormat
@@ -25,16 +25,12 @@ def write_report(ensemble: Ensemble, arguments: Namespace) -> None:
     file.require([arguments.target])
     features = features_of(ensemble, file)
     table = file.read(list(dict.fromkeys([*features, arguments.target])))
-
-    def column(name: str, kind: str) -> pa.ChunkedArray:
-        expected = f"but the model was trained on {kind} there"
-        return convert(table.column(name), kind, name, text=file.text, expected=expected)
-
     labels = [] if ensemble.classes is None else ensemble.classes.tolist()
     kind = kind_of_levels([labels], arguments.target) if labels else NUMBER
-    targets = column(arguments.target, kind).to_pylist()
+    targets = converted(table, arguments.target, kind, file.text).to_pylist()
     known = np.array([value is not None and value == value for value in targets], dtype=bool)
-    X = pa.Table.from_arrays([column(name, its_kind) for name, its_kind in features.items()], names=list(features))
+    columns = [converted(table, name, its_kind, file.text) for name, its_kind in features.items()]
+    X = pa.Table.from_arrays(columns, names=list(features))
     y = np.array([value for value, is_known in zip(targets, known, strict=True) if is_known])
     report(ensemble, X.filter(to_arrow(known)), y, arguments.output, title=arguments.title)
     if not arguments.quiet:

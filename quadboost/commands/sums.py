@@ -55,9 +55,10 @@ def _giver(path: str) -> KeptSums | Ensemble:
 def train_from_sums(arguments: Namespace, options: dict[str, Any]) -> None:
     """Train on the rows of some files of sums, without those of others."""
     start = time.monotonic()
-    for name in ("table", "example", "target", "weight", "validation", "cv", "bound", "json"):
+    for name in ("table", "example", "target", "weight", "validation", "eval_metric", "cv", "bound", "json"):
         if getattr(arguments, name):
-            raise ValueError(f"--{name} is for a TABLE, and has no meaning with --from-sums; leave it out")
+            flag = f"--{name.replace('_', '-')}"
+            raise ValueError(f"{flag} is for a TABLE, and has no meaning with --from-sums; leave it out")
     if arguments.output == STANDARD:
         raise ValueError("--output -: a model is written to a file; name one")
     check_output(arguments.output, [*arguments.from_sums, *arguments.minus])

@@ -20,6 +20,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 from .._version import __version__
 from ..bounds.risk import Certificate, certify
+from ..common.names import METRICS
 from ..common.progress import pace
 from ..data.constraints import MOST_THAT_MEET
 from ..data.tables import listed
@@ -30,7 +31,7 @@ from ..model.file import ModelRecord, write_model
 from ..model.whole_file import check_output
 from .streams import STANDARD, check_standard_output
 from .text_format import MISSING_TEXT
-from .train_data import CLASSIFICATION, REGRESSION, Examples, choose_task, shipped_examples
+from .train_data import CLASSIFICATION, REGRESSION, Examples, choose_task, shipped_examples, task_of
 
 FOLDS = 5  # of the cross-validation that chooses a strength where none is given
 ESTIMATORS: dict[str, Any] = {CLASSIFICATION: QuadBoostClassifier, REGRESSION: QuadBoostRegressor}
@@ -47,6 +48,7 @@ ONLY_FOR = {
     "quantile": REGRESSION,
     "huber_width": REGRESSION,
 }
+LOSS_OF = {"quantile": "quantile", "huber_width": "huber"}
 
 
 def train(arguments: Namespace) -> None:
@@ -65,6 +67,7 @@ def train(arguments: Namespace) -> None:
     validation_table, fraction = _validation(arguments.validation)
     _check(arguments, validation_table)
     options = _options(arguments)
+    arguments.task = task_of(options.get("loss", "squared"), arguments.task)
     if arguments.cv:
         _check_cv(arguments.cv, options, arguments.validation)
     examples, validation = _read(arguments, validation_table)
@@ -135,6 +138,8 @@ def _check(arguments: Namespace, validation_table: str | None) -> None:
             raise ValueError(f"--validation {validation_table}: with --example it must be a number between 0 and 1")
     elif arguments.target is None:
         raise ValueError("--target is missing: name the column to predict")
+    if arguments.eval_metric is not None and arguments.validation is None:
+        raise ValueError(f"--eval-metric {arguments.eval_metric} is for validation rows; give --validation too")
     if arguments.weight is not None and arguments.weight == arguments.target:
         raise ValueError(f"--weight and --target name the same column, {arguments.target!r}")
     inputs = [path for path in (arguments.table, validation_table) if path is not None]
@@ -207,6 +212,9 @@ def _options(arguments: Namespace) -> dict[str, Any]:
     options = {name: value for name, value in vars(arguments).items() if name in known}
     if options.get("penalty") == "none":
         options["penalty"] = None
+    for name, loss in LOSS_OF.items():
+        if name in options and options.get("loss") != loss:
+            raise ValueError(f"--{name.replace('_', '-')} is for --loss {loss}; give that too, or leave it out")
     plain = {name: value for name, value in options.items() if name not in ONLY_FOR}
     if plain.get("n_trees") == "auto":
         plain["n_trees"] = AUTO_TREES
@@ -289,6 +297,9 @@ def _fit(
     for name, only_for in ONLY_FOR.items():
         if name in options and only_for != task:
             raise ValueError(f"--{name.replace('_', '-')} is for {only_for}, and this is {task}")
+    if arguments.eval_metric not in (None, *METRICS[task]):
+        known = ", ".join(METRICS[task])
+        raise ValueError(f"--eval-metric {arguments.eval_metric} is not for {task}; use one of {known}")
     if "class_weight" in options:
         options = {**options, "class_weight": _class_weight(options["class_weight"], examples.y)}
     if "monotonic_cst" in options:
@@ -310,6 +321,7 @@ def _fit(
     more = {}
     if validation is not None:
         more = {"X_val": validation.X, "y_val": validation.y, "sample_weight_val": validation.weight}
+        more["eval_metric"] = arguments.eval_metric
     y = None if examples.n_streamed else examples.y
     return _named(estimator.fit(examples.X, y, examples.weight, **more).ensemble_, examples)
 

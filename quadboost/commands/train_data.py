@@ -17,6 +17,7 @@ CLASSIFICATION, REGRESSION = "classification", "regression"
 MOST_WHOLE_LABELS = 20  # with more different whole numbers a target is a quantity
 MOST_TEXT_LABELS = 200  # with more a target of text is rather a mistake
 ROWS_AT_A_TIME = 65_536
+TASKS = {"logistic": CLASSIFICATION, "huber": REGRESSION, "poisson": REGRESSION, "quantile": REGRESSION}  # of losses
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,14 @@ def shipped_examples(arguments: Namespace) -> Examples:
     chosen = choose_features(names, [], arguments)
     y = np.asarray(data.target_names)[data.target] if "target_names" in data else data.target
     return Examples(data.data[:, [names.index(name) for name in chosen]], tuple(chosen), y)
+
+
+def task_of(loss: str, wanted: str | None) -> str | None:
+    """The task that a loss is for; the squared one is for both."""
+    task = TASKS.get(loss, wanted)
+    if wanted not in (None, task):
+        raise ValueError(f"--loss {loss} is for {task}, and --task says {wanted}; leave one of them out")
+    return task
 
 
 def choose_task(y: np.ndarray, wanted: str | None, target: str) -> tuple[str, str]:

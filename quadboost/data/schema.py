@@ -42,6 +42,19 @@ class FrameSchema:
     categories: dict[int, list[list[Value]]]
     orders: Mapping[int, Sequence[str]] = field(default_factory=dict)
 
+    def number_of(self, feature: int | str) -> int:
+        """The number of a feature that goes by number or name."""
+        names = self.feature_names
+        if isinstance(feature, str):
+            if names is None:
+                raise ValueError(f"feature={feature!r:.60}: these features have no names; give a number, from 0")
+            if feature not in names:
+                raise ValueError(f"feature={feature!r:.60} is not known; the features are {list(names)!r:.300}")
+            return names.index(feature)
+        if not 0 <= feature < self.n_features:
+            raise ValueError(f"feature={feature!r} must be a number from 0 to {self.n_features - 1}, or a name")
+        return int(feature)
+
     @property
     def in_info(self) -> dict[str, Any]:
         """What a model's `info` says of ordered categories."""

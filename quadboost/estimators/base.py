@@ -56,6 +56,7 @@ class _Warm(NamedTuple):
     parameters: dict[str, Any]
     held_out: np.ndarray | None
     outputs: list[Warm]
+    stage: tuple[np.ndarray, np.ndarray] | None  # under another loss than the squared one: weights and intercepts
 
 
 class QuadBoost(Explained, BaseEstimator):
@@ -140,8 +141,8 @@ class QuadBoost(Explained, BaseEstimator):
     def _stages_of(self, codes: np.ndarray) -> Iterator[np.ndarray]:
         """Scores of coded rows after each round, or each pass, before calibration."""
         if self._stages is not None:
-            for own_weight, intercept in self._stages:
-                yield self._voters.scores(codes, own_weight, intercept) * self._target_scale
+            for weight, intercept in self._stages:
+                yield self._voters.scores(codes, weight, intercept) * self._target_scale
             return
         scores = np.tile([trace.first_intercept for trace in self._traces] * self._target_scale, (len(codes), 1))
         followed = [trace.changes(self._voters.n_voters) for trace in self._traces]
@@ -197,8 +198,6 @@ class QuadBoost(Explained, BaseEstimator):
         """Refuse losses that are for other targets."""
         known = ("squared", "logistic") if is_classifier(self) else ("squared", "huber", "poisson", "quantile")
         one_of("loss", self.loss, known)
-        if self.loss != "squared" and self.warm_start:
-            raise ValueError(f"warm_start is for loss='squared', not for {self.loss!r}; set warm_start=False")
         if self.loss == "poisson" and self.standardize:
             raise ValueError("standardize=True is not for loss='poisson', whose counts have no scale; set it to False")
 
@@ -263,7 +262,8 @@ class QuadBoost(Explained, BaseEstimator):
         self._warm = None
         if self.warm_start:
             shape, parameters = (problem.rows.n_rows, problem.rows.n_outputs), self._lasting_parameters()
-            self._warm = _Warm(trained.voters.fingerprint, shape, parameters, split, trained.warm)
+            stage = None if trained.stages is None else trained.stages[-1]
+            self._warm = _Warm(trained.voters.fingerprint, shape, parameters, split, trained.warm, stage)
         self._target_scale = problem.target_scale
         self._tell(trained, problem.one_output)
         return trained
@@ -313,8 +313,9 @@ class QuadBoost(Explained, BaseEstimator):
             options = replace(options, schedule=replace(options.schedule, patience=schedule.patience))
             watch = Watch(problem, held_out, options, callback, judge, model)
             trained = train_under_loss(
-                problem, measured, options, watch=watch, tell=tell, validation=held_out, every_stage=judge is not None
-            )
+                problem, measured, options, watch=watch, tell=tell, start=None if warm is None else warm.stage,
+                validation=held_out, every_stage=judge is not None,
+            )  # fmt: skip
             if options.mode == "forward" and judge is not None:
                 return best_stage(trained, judge, model, schedule.patience)
             return watch.best_of(trained)
@@ -350,7 +351,7 @@ class QuadBoost(Explained, BaseEstimator):
                 f"warm_start goes on from a fit to targets of shape {warm.shape}, but y now has {shape}; "
                 "give the same data, or set warm_start=False"
             )
-        done = max(len(output.progress.voter) for output in warm.outputs)
+        done = max((len(output.progress.voter) for output in warm.outputs), default=0)
         if done > self.max_rounds:
             raise ValueError(
                 f"warm_start goes on from a fit of {done} rounds, but max_rounds={self.max_rounds}; "
@@ -389,13 +390,15 @@ class QuadBoost(Explained, BaseEstimator):
 
     def _warn_if_short(self, trained: Trained) -> None:
         """Say when the rounds were too few to prove that the optimum is near."""
-        if self.loss != "squared" and trained.boosted[0].stop_reason == "max_rounds":
-            warnings.warn(
-                f"the passes under loss={self.loss!r} ended before they came within tol={self.tol}; raise tol, or give "
-                "a stronger penalty",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+        if self.loss != "squared":
+            if trained.boosted[0].stop_reason == "max_rounds":
+                warnings.warn(
+                    f"the passes under loss={self.loss!r} ended before they came within tol={self.tol}; raise tol, or "
+                    "give a stronger penalty",
+                    ConvergenceWarning,
+                    stacklevel=4,
+                )
+            return
         if not self.tol > 0 or "validation_risk" in trained.boosted[0].history:
             return
         short = [

@@ -30,7 +30,8 @@ SHARED_PARAMETERS = """penalty : {"auto", "l1", "l2", "linf", None}
     mode : {"corrective", "forward"}
         A voter drawn again is re-weighted, or (the paper's plain loop) a second copy of it is added.
     max_rounds : int
-        Most boosting rounds, for each output. A `ConvergenceWarning` says when they were too few.
+        Most boosting rounds, for each output (under other losses: in each pass). A `ConvergenceWarning` says when they
+        were too few.
     thresholds : int, "auto" or "all"
         Most thresholds of a feature. "auto": 255, or fewer where there are more than 392 features, but at least 15;
         "all": every midpoint of distinct values.
@@ -64,12 +65,13 @@ SHARED_PARAMETERS = """penalty : {"auto", "l1", "l2", "linf", None}
         a list with one of these for each column. What a missing value adds is free. With several scores a sign is for
         all of them; a list of as many signs, in place of one, has a sign for each.
     warm_start : bool
-        Go on from the last fit, which must have been on the same data.
+        Go on from the last fit, which must have been on the same data. Several fits lead to where one does (under
+        other losses: near it, for passes begin anew at the weights of the last).
     max_seconds : float, optional
         Stop the rounds after this time; trees are grown in half of it.
     callbacks : list of callables, optional
         Called as callback(round, risk, validation_risk) every `callback_every` rounds; a true answer stops them.
-        With several outputs they are called for each.
+        With several outputs they are called for each. Under other losses: after each pass, with its number and loss.
     callback_every : int
         Rounds between two calls.
     n_jobs : int, optional
@@ -93,7 +95,8 @@ SHARED_ATTRIBUTES = """ensemble_ : Ensemble
         weight), one entry per strength that was tried. Under other losses: loss and objective after each pass, the
         rounds it took, and validation_loss if there is any.
     dual_gap_ : float
-        A bound on the distance of the objective from its minimum, in corrective mode; NaN where none is known.
+        A bound on the distance of the objective from its minimum, in corrective mode; NaN where none is known, such as
+        without a penalty. Under other losses, of all outputs together.
     violation_ : float
         The largest violation of the conditions of optimality, in corrective mode.
     reg_lambda_ : float

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import log_loss, mean_absolute_error, r2_score, roc_auc_score
 
 from ..boosting.result import Boosted
@@ -67,8 +69,7 @@ class Judge:
             found = model.probabilities_of(scores)
             y = (y[:, 0] > 0).astype(np.intp) if y.shape[1] == 1 else y.argmax(axis=1)
         if not callable(self.metric):
-            known = FOR_TARGETS if classes is None else FOR_LABELS
-            return self._checked(known[self.metric](y, found, self.rows.weight))
+            return self._known(y, found)
         y = y if classes is None else classes[y]
         if self.problem.one_output:
             y, found = (y[:, 0], found[:, 0]) if classes is None else (y, found[:, 1])
@@ -80,9 +81,22 @@ class Judge:
             ) from error
         return self._checked(value)
 
+    def _known(self, y: np.ndarray, found: np.ndarray) -> float:
+        """A metric of scikit-learn, which some rows have none of: those of one class have no area under a curve."""
+        known = FOR_TARGETS if self.problem.classes is None else FOR_LABELS
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", UndefinedMetricWarning)
+            try:
+                return known[self.metric](y, found, self.rows.weight)
+            except (UndefinedMetricWarning, ValueError) as error:
+                raise ValueError(
+                    f"eval_metric={self.metric!r} has no value on these validation rows, of which scikit-learn says: "
+                    f"{' '.join(str(error).split())}; give others, or use another metric"
+                ) from None
+
     def _checked(self, value: Any) -> float:
         try:
-            number = float(value)
+            number = np.nan if isinstance(value, str | bytes) else float(value)
         except (TypeError, ValueError):
             number = np.nan
         if np.isnan(number):
@@ -102,12 +116,14 @@ class Watch:
         self.judge, self.model = judge, model
         self.values: list[float] = []  # of the metric, or of the loss where there is none
         self.losses: list[float] = []
+        self.rounds: list[np.ndarray] = []  # of each output, up to a pass
         self.n_passes = 0
 
     def __call__(self, passes: Passes) -> str:
         """Why to stop; empty: go on."""
         self.n_passes += 1
         stage, value = passes.stage, None
+        self.rounds.append(passes.n_rounds.copy())
         if self.rows is not None:
             value = self.rows.stage(stage.weight, stage.intercept, passes.loss.sharpest(), []).loss
             self.losses.append(value)
@@ -127,13 +143,15 @@ class Watch:
         more |= {} if self.judge is None else {"validation_metric": np.array(self.values)}
         boosted = [
             replace(
-                result,
-                weight=weight[:, output].copy(),
-                intercept=float(intercept[output]),
+                result, weight=weight[:, output].copy(), intercept=float(intercept[output]),
+                risk=float(result.history["loss"][best]), objective=float(result.history["objective"][best]),
+                n_rounds=int(self.rounds[best][output]), validation_risk=self.losses[best],
                 history=result.history | more,
             )
             for output, result in enumerate(trained.boosted)
-        ]
+        ]  # fmt: skip
+        if best < self.n_passes - 1:
+            boosted = [_unproved(result) for result in boosted]
         return replace(trained, boosted=boosted, stages=trained.stages[: best + 1])
 
 
@@ -146,12 +164,11 @@ def best_stage(trained: Trained, judge: Judge, model: Model, patience: int) -> T
     if trained.stages is not None:
         return _best_of_stages(trained, judge, model)
     longest = max(len(result.trace.voter) for result in trained.boosted)
-    best, least, values, rounds = 0, np.inf, [], []
+    best, values, rounds = 0, [], []
     for round in np.unique(np.geomspace(1, max(1, longest), STAGES).round().astype(int)).tolist():
-        value = judge(model(_after(trained, round)))
-        values.append(value)
+        values.append(judge(model(_after(trained, round))))
         rounds.append(round)
-        best, least = (round, value) if value < least else (best, least)
+        best = rounds[int(np.argmin(values))]
         if round - best >= patience:
             break
     more = {"validation_metric": np.array(values), "validation_metric_round": np.array(rounds)}
@@ -171,9 +188,14 @@ def _best_of_stages(trained: Trained, judge: Judge, model: Model) -> Trained:
     values = np.array([judge(model(runs)) for runs in models])
     best = int(np.argmin(values))
     boosted = [replace(result, history=result.history | {"validation_metric": values}) for result in models[best]]
-    if best < len(models) - 1:  # what was proved is of the last stage
-        boosted = [replace(result, dual_gap=np.nan, violation=np.nan) for result in boosted]
+    if best < len(models) - 1:
+        boosted = [_unproved(result) for result in boosted]
     return replace(trained, boosted=boosted, stages=[trained.stages[best]])
+
+
+def _unproved(result: Boosted) -> Boosted:
+    """Of a stage before the last, of which alone something was proved."""
+    return replace(result, dual_gap=np.nan, violation=np.nan)
 
 
 def _after(trained: Trained, round: int) -> list[Boosted]:
@@ -184,5 +206,8 @@ def _after(trained: Trained, round: int) -> list[Boosted]:
         weight = result.trace.weights_at(n_rounds, trained.voters.n_voters)
         centre = result.trace.centres(trained.voters.n_voters)
         intercept = result.trace.first_intercept - float((centre * weight).sum())
+        if n_rounds != result.n_rounds:
+            risk, objective = (float(result.history[name][n_rounds - 1]) for name in ("risk", "objective"))
+            result = _unproved(replace(result, risk=risk, objective=objective))
         stages.append(replace(result, weight=weight, intercept=intercept, n_rounds=n_rounds))
     return stages

@@ -105,20 +105,20 @@
   // From the base to the score, the largest contributions first.
   function drawWaterfall(row, scores) {
     const k = scores.length === 1 ? 0 : labelOf(scores);
-    let steps = model.contributions(row).map((own, t) => {
+    let steps = model.contributions(row).map((term, t) => {
       const feature = model.terms[t].feature;
       const name = feature === undefined ? treeName(t) : page.names[feature] + " = " + textOf(feature, row[feature]);
-      return { name: name, value: own.values[k] - page.means[t][k] };
+      return { name: name, value: term.values[k] - page.means[t][k] };
     });
     steps.sort((a, b) => Math.abs(b.value) - Math.abs(a.value));
     if (steps.length > 15) {
       const rest = steps.slice(14);
-      steps = steps.slice(0, 14).concat([{ name: rest.length + " others", value: rest.reduce((sum, own) => sum + own.value, 0) }]);
+      steps = steps.slice(0, 14).concat([{ name: rest.length + " others", value: rest.reduce((sum, step) => sum + step.value, 0) }]);
     }
     let sum = page.base[k], low = Math.min(sum, 0), high = Math.max(sum, 0);
-    for (const own of steps) {
-      own.from = sum;
-      sum += own.value;
+    for (const step of steps) {
+      step.from = sum;
+      sum += step.value;
       low = Math.min(low, sum);
       high = Math.max(high, sum);
     }
@@ -137,13 +137,13 @@
     if (model.classes && scores.length === 1) rule(0, "special");
     label(page.start, 0);
     picture.append(make("text", { class: "strong", x: x(page.base[k]) + 5, y: 15 }, short(page.base[k])));
-    steps.forEach((own, i) => {
-      const y = line * (i + 1), a = x(own.from), b = x(own.from + own.value);
-      label(own.name, y);
-      picture.append(make("rect", { class: own.value > 0 ? "up" : "down", x: Math.min(a, b), y: y + 3,
+    steps.forEach((step, i) => {
+      const y = line * (i + 1), a = x(step.from), b = x(step.from + step.value);
+      label(step.name, y);
+      picture.append(make("rect", { class: step.value > 0 ? "up" : "down", x: Math.min(a, b), y: y + 3,
         width: Math.max(Math.abs(b - a), 0.5), height: line - 6 }));
-      picture.append(make("text", { class: own.value > 0 ? "strong" : "end strong", x: own.value > 0 ? b + 5 : b - 5, y: y + 15 },
-        (own.value > 0 ? "+" : "") + short(own.value)));
+      picture.append(make("text", { class: step.value > 0 ? "strong" : "end strong", x: step.value > 0 ? b + 5 : b - 5, y: y + 15 },
+        (step.value > 0 ? "+" : "") + short(step.value)));
     });
     const y = line * (steps.length + 1);
     label("this row", y);
@@ -156,9 +156,9 @@
   // Values to try of a feature: one in each bin between the cuts of the terms that look at it.
   function choicesOf(feature) {
     if (model.levels[feature]) return model.levels[feature].map((value) => ({ value: value, text: textOf(feature, value) }));
-    const own = cuts[feature] || [];
-    return own.map((cut) => ({ value: cut, text: "at most " + textOf(feature, cut), isMost: true })).concat(
-      own.map((cut, i) => ({ value: i + 1 < own.length ? own[i + 1] : cut + Math.max(1e-6 * Math.abs(cut), 1e-6),
+    const cutsHere = cuts[feature] || [];
+    return cutsHere.map((cut) => ({ value: cut, text: "at most " + textOf(feature, cut), isMost: true })).concat(
+      cutsHere.map((cut, i) => ({ value: i + 1 < cutsHere.length ? cutsHere[i + 1] : cut + Math.max(1e-6 * Math.abs(cut), 1e-6),
         text: "above " + textOf(feature, cut), isMost: false })));
   }
 
@@ -189,7 +189,7 @@
       if (model.classes) {
         if (best) found.push([name, best.choice.text + ": " + page.classes[best.label]]);
       } else if (most && least) {
-        const target = (own) => [].concat(model.predict(own.row)).map((one) => Number(one.toPrecision(5))).join(", ");
+        const target = (extreme) => [].concat(model.predict(extreme.row)).map((one) => Number(one.toPrecision(5))).join(", ");
         found.push([name, least.choice.text + ": " + target(least) + "; " + most.choice.text + ": " + target(most)]);
       }
     }

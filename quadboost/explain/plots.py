@@ -15,7 +15,7 @@ from .importance import importances
 from .pairs import pair_of
 from .quality import calibration, label_numbers
 from .terms import rule_words
-from .words import feature_name, feature_number, number_text, shortened
+from .words import feature_name, number_text, shortened
 
 if TYPE_CHECKING:
     from .terms import Explanation
@@ -44,7 +44,7 @@ def new_axes(ax: Any, size: tuple[float, float] = (6.4, 4.0)) -> Any:
 
 def plot_shape(ensemble: Ensemble, feature: int | str, *, output: int | None = None, ax: Any = None) -> Any:
     """What a feature adds to the score: a step function from end to end, or a bar for each level."""
-    number = feature_number(ensemble, feature)
+    number = ensemble.schema.number_of(feature)
     output = _output(ensemble, output)
     shape = next((shape for shape in _shapes(ensemble) if shape.feature == number), None)
     name = shortened(feature_name(ensemble, number), LABEL)
@@ -231,7 +231,7 @@ def plot_pair(
 ) -> Any:
     """What the rules about just two features add to the score, as a heat map; a small one has numbers in it."""
     output = _output(ensemble, output)
-    pair = pair_of(ensemble, feature_number(ensemble, first), feature_number(ensemble, second), output)
+    pair = pair_of(ensemble, ensemble.schema.number_of(first), ensemble.schema.number_of(second), output)
     n_rows, n_columns = pair.values.shape
     ax = new_axes(ax, (min(2.2 + 0.62 * n_columns, HEAT_INCHES), min(1.4 + 0.42 * n_rows, HEAT_INCHES)))
     most = float(np.abs(pair.values).max()) or 1.0

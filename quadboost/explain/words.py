@@ -15,19 +15,6 @@ def feature_name(ensemble: Ensemble, feature: int) -> str:
     return f"feature {feature}" if ensemble.feature_names is None else ensemble.feature_names[feature]
 
 
-def feature_number(ensemble: Ensemble, feature: int | str) -> int:
-    """The number of a feature that is given by number or name."""
-    names = ensemble.feature_names
-    if isinstance(feature, str):
-        if names is None or feature not in names:
-            known = "these features have no names" if names is None else f"the features are {list(names)!r:.300}"
-            raise ValueError(f"feature={feature!r:.60} is not known; {known}")
-        return names.index(feature)
-    if not 0 <= feature < ensemble.n_features:
-        raise ValueError(f"feature={feature!r} must be a number from 0 to {ensemble.n_features - 1}, or a name")
-    return int(feature)
-
-
 def number_text(value: float, digits: int = 6) -> str:
     """A number as people write it: whole ones whole, others with so many digits, large ones without a point."""
     is_whole = math.isfinite(value) and (value == round(value) or abs(value) >= 10.0**digits)

@@ -83,10 +83,10 @@ var NAME = (function () {
       Object.assign(term, { features: [], isLevel: [], thresholds: [], missingRight: [], right: [], values: [] });
       const open = [];
       for (let ends = false; !ends; ) {
-        const node = term.features.length, asks = take(1) > 0, own = asks ? questions[take(width)] : leaf;
-        term.features.push(own.feature);
-        term.isLevel.push(own.isLevel);
-        term.thresholds.push(own.threshold);
+        const node = term.features.length, asks = take(1) > 0, asked = asks ? questions[take(width)] : leaf;
+        term.features.push(asked.feature);
+        term.isLevel.push(asked.isLevel);
+        term.thresholds.push(asked.threshold);
         term.missingRight.push(asks && take(1) > 0);
         term.values.push(asks ? null : doubles(outputs));
         if (asks) open.push(node);

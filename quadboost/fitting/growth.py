@@ -8,6 +8,7 @@ weight is the same as repeating the row.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ SHRINKAGE = 0.1
 DIRECTIONS = 3  # combinations of outputs that a tree is grown to
 FEW_DIFFERENT = 32  # rows: fewer are divided, each of them, into halves
 LEAST_EXAMPLES = (3, 20)  # of a leaf, at least and at most: a hundredth of all
+ROUNDING = 1e-9  # of the bend of a leaf: what may be left where a row is alone
 MOST_TREES = 100_000  # each has a code of every row
 
 
@@ -70,8 +72,7 @@ class Grown:
     constant : array of shape (n_outputs,)
         The scores before the first tree.
     r2 : float
-        What share of the squared pulls the trees are expected to explain on other rows: the sum over the trees of what
-        each explains on the half of the rows that it was not grown on.
+        What share of the squared pulls weighed trees are expected to explain on other rows (`_OutOfBag`).
     """
 
     trees: Trees
@@ -104,22 +105,25 @@ def grow_on(
     rows, n_outputs = _Rows(voters, *some), some.y.shape[1]
     constant = loss.constant(mean) if fit_intercept else np.zeros(n_outputs)
     scores = np.tile(constant, (len(rows.y), 1))
-    grown, explained, pull = _Parts(n_outputs), 0.0, loss.pull(scores, rows.y)
-    first = rows.fall(pull, np.zeros_like(pull), rows.copies)
+    grown, pull = _Parts(n_outputs), loss.pull(scores, rows.y)
+    judge = _OutOfBag(rows, loss, pull)
     for number in range(growth.n_trees):
         in_bag = half(rows.keys, rows.copies, rows.before, number)
         part, node = rows.tree(pull, growth, number, in_bag)
         if len(part.feature) > 1:
-            step = SHRINKAGE * rows.steps(node, part, pull, loss.bend(pull, rows.y), growth)
+            bend = loss.bend(pull, rows.y)
+            sums = rows.sums(node, len(part.order), pull, bend)
+            step = SHRINKAGE * rows.steps(sums, part, growth)
+            others = rows.copies - in_bag
+            before, alone = pull, judge.without_each(scores, pull, bend, sums, node, others)
             scores += step[node]
-            before, pull = pull, loss.pull(scores, rows.y)
-            explained += rows.fall(before, pull, rows.copies - in_bag)
+            pull = loss.pull(scores, rows.y)
+            judge.see(before, pull, alone, others)
             grown.add(part, step[part.order])
         tell()
         if max_seconds is not None and time.monotonic() - start > max_seconds:
             break
-    r2 = explained / first if first > 0 else 0.0
-    return Grown(grown.trees(), np.concatenate(grown.step), constant, r2)
+    return Grown(grown.trees(), np.concatenate(grown.step), constant, judge.r2)
 
 
 class _Part(NamedTuple):
@@ -133,6 +137,17 @@ class _Part(NamedTuple):
     @property
     def tree(self) -> Trees:
         return Trees(np.array([0, len(self.feature)]), self.feature, self.threshold, self.missing_right)
+
+
+class _Sums(NamedTuple):
+    """Sums over rows, shape (n, n_outputs) each."""
+
+    pull: np.ndarray
+    bend: np.ndarray
+
+    def steps(self, least: np.ndarray | float = 0.0) -> np.ndarray:
+        """Where they are minimal; zero where there is no more bend than the least."""
+        return np.divide(self.pull, self.bend, out=np.zeros_like(self.pull), where=self.bend > least)
 
 
 class _Parts:
@@ -176,15 +191,6 @@ class _Rows:
         """The weight of some of the copies of each row."""
         return None if self.weight is None else self.weight / self.copies * copies
 
-    def fall(self, before: np.ndarray, after: np.ndarray, copies: np.ndarray) -> float:
-        """By how much the squared pulls of some copies of rows fell, summed over the outputs, in the mean."""
-        part, weight = np.flatnonzero(copies), self.weight_of(copies)
-        if not len(part):
-            return 0.0
-        before, after = before[part], after[part]
-        fall = ((before - after) * (before + after)).sum(axis=1)
-        return exact_mean(fall, None if weight is None else weight[part])
-
     def tree(self, pull: np.ndarray, growth: Growth, number: int, in_bag: np.ndarray) -> tuple[_Part, np.ndarray]:
         """A tree grown to some pull on some copies of the rows, and the node, a leaf, that each row falls into."""
         pull = self._directions(pull, mixed(np.array([growth.seed], dtype=np.uint64), number)[0])
@@ -224,9 +230,8 @@ class _Rows:
         signs = 2.0 * bits.astype(np.float64).reshape(n_outputs, DIRECTIONS) - 1.0
         return np.column_stack([(pull * sign).sum(axis=1) for sign in signs.T])
 
-    def steps(self, node: np.ndarray, part: _Part, pull: np.ndarray, bend: np.ndarray, growth: Growth) -> np.ndarray:
-        """The best step at each leaf, shape (n_nodes, n_outputs); zero at other nodes."""
-        n_nodes = len(part.order)
+    def sums(self, node: np.ndarray, n_nodes: int, pull: np.ndarray, bend: np.ndarray) -> _Sums:
+        """The pulls and bends at each leaf."""
         values, n_outputs = np.column_stack([pull, bend]), pull.shape[1]
         whole, units = np.empty(values.shape, np.int64), []
         for column, found in zip(values.T, whole.T, strict=True):
@@ -236,12 +241,61 @@ class _Rows:
         sums = np.zeros((n_nodes, len(units)), dtype=np.int64)
         bin_sums(node[:, None], whole, np.array([0, n_nodes]), sums, 1)
         found = sums * units
-        pull, bend = found[:, :n_outputs], found[:, n_outputs:]
-        step = np.divide(pull, bend, out=np.zeros_like(pull), where=bend > 0)
+        return _Sums(found[:, :n_outputs], found[:, n_outputs:])
+
+    def steps(self, sums: _Sums, part: _Part, growth: Growth) -> np.ndarray:
+        """The best step at each leaf, shape (n_nodes, n_outputs); zero at other nodes."""
+        step = sums.steps()
         if growth.signs is not None and growth.keeps_steps:
             nodes = part.order
-            step[nodes] = within_signs(part.tree, self.voters.is_level, step[nodes], bend[nodes], growth.signs)
+            step[nodes] = within_signs(part.tree, self.voters.is_level, step[nodes], sums.bend[nodes], growth.signs)
         return step
+
+
+class _OutOfBag:
+    """What share of the squared pulls trees explain on rows that they were not grown on.
+
+    Two figures have the truth between them. Steps are taken on all rows, so those out of the bag had a part in theirs:
+    the sum of what each tree explains of them is too much. As if each row had no part in its step it is honest, but of
+    boosting, which soon fits noise. Weights found together do better: even the most that any number of trees explains
+    is too little. What is expected is the geometric mean: it is nothing where either says so.
+    """
+
+    def __init__(self, rows: _Rows, loss: Loss, pull: np.ndarray) -> None:
+        self.rows, self.loss = rows, loss
+        self.too_much = self.honest = self.most = 0.0
+        self.first = self._fall(pull, np.zeros_like(pull), rows.copies)
+
+    def without_each(
+        self, scores: np.ndarray, pull: np.ndarray, bend: np.ndarray, sums: _Sums, node: np.ndarray, copies: np.ndarray
+    ) -> np.ndarray:
+        """The pulls after a step that each row with a copy had no part in."""
+        part = np.flatnonzero(copies)
+        of_copy = self.rows.weight_of(np.ones_like(copies))  # equal rows are others
+        weight, leaf, after = 1.0 if of_copy is None else of_copy[part, None], node[part], pull.copy()
+        rest = _Sums(sums.pull[leaf] - weight * pull[part], sums.bend[leaf] - weight * bend[part])
+        step = SHRINKAGE * rest.steps(ROUNDING * sums.bend[leaf])
+        after[part] = self.loss.pull(scores[part] + step, self.rows.y[part])
+        return after
+
+    def see(self, before: np.ndarray, after: np.ndarray, alone: np.ndarray, copies: np.ndarray) -> None:
+        """A tree: pulls before it, after its step, and after a step without each row."""
+        self.too_much += self._fall(before, after, copies)
+        self.honest += self._fall(before, alone, copies)
+        self.most = max(self.most, self.honest)
+
+    def _fall(self, before: np.ndarray, after: np.ndarray, copies: np.ndarray) -> float:
+        """By how much the squared pulls of some copies of rows fell, summed over the outputs, in the mean."""
+        part, weight = np.flatnonzero(copies), self.rows.weight_of(copies)
+        if not len(part):
+            return 0.0
+        before, after = before[part], after[part]
+        fall = ((before - after) * (before + after)).sum(axis=1)
+        return exact_mean(fall, None if weight is None else weight[part])
+
+    @property
+    def r2(self) -> float:
+        return math.sqrt(max(self.too_much, 0.0) * self.most) / self.first if self.first > 0 else 0.0
 
 
 def _common(signs: np.ndarray) -> np.ndarray:

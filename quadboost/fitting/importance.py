@@ -17,7 +17,9 @@ def importance_of(voters: Voters, moments: Moments, weight: np.ndarray) -> np.nd
     """
     assert isinstance(moments.sums, ColumnSums)
     spread = np.zeros(voters.n_columns)
-    for column, values in zip(*voters.values(weight), strict=True):
+    columns = voters.columns_of(weight)
+    values_of_all, start = voters.step_values(weight, columns)
+    for column, values in zip(columns.tolist(), np.split(values_of_all, start[1:-1]), strict=False):
         share = (moments.sums.mass_of(column) / moments.total_weight)[:, None]
         variance = (share * values * values).sum(axis=0) - (share * values).sum(axis=0) ** 2
         spread[column] = np.sqrt(np.maximum(variance, 0.0)).sum()

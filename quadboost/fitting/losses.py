@@ -60,9 +60,9 @@ def train_under_loss(
     schedule = replace(options.schedule, callback=None)
     passes, why = minimise(rows, loss, penalties, schedule, begin, see)
     found = {name: np.array(values) for name, values in history.items()}
-    violation = passes.violation()
+    dual_gap, violation = passes.proof()
     boosted = [
-        replace(result, first_risk=first.loss, violation=violation, history=found, stop_reason=why)
+        replace(result, first_risk=first.loss, dual_gap=dual_gap, violation=violation, history=found, stop_reason=why)
         for result in passes.boosted()
     ]
     return Trained(measured.voters, boosted, strengths, loss.link, stages)

@@ -72,7 +72,8 @@ class Options:
     def _check_loss(self) -> None:
         if self.mode != "corrective" and not self.growth.n_trees:
             raise ValueError(
-                f"mode={self.mode!r} is for loss='squared' or trees; with loss={self.loss!r} use mode='corrective'"
+                f"mode={self.mode!r} is for loss='squared' or trees; with loss={self.loss!r} use mode='corrective', or "
+                "trees of two leaves: n_trees=300, max_leaves=2"
             )
         if self.reg_lambda == "theory":
             raise ValueError(

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core import conjugate, steepest
 from ..boosting.losses import Loss
 from ..boosting.penalties import Penalty
 from ..boosting.records import Trace
@@ -31,6 +32,7 @@ from .ridge import Products, bounds_of, solve_ridge
 MOST_PASSES = 500  # for each approximation of a loss
 FIRST_TOL = 1e-3  # relative dual gap of the rounds of the first pass; the better the scores, the less
 SETTLING = 3  # steps of the intercepts alone, at the end
+BALANCING = 20  # steps of the mean of the pulls towards zero
 STEEPER, FLATTER = 2.0, 0.8  # times the curvature: after a step that was too long, and after one that was not
 SLACK = 1e-10  # of the objective: what rounding may add
 
@@ -246,12 +248,43 @@ class Passes:
             for output in range(len(self.penalties))
         ]  # fmt: skip
 
-    def violation(self) -> float:
-        """The largest distance of an edge from what the conditions of optimality want it to be."""
-        moments = self.rows.towards(self.rows.pull(self.stage.scores, self.loss))
-        edge, _ = moments.centred(self.rows.fit_intercept)
-        each = zip(self.penalties, _rows(self.stage.weight), _rows(edge), strict=True)
-        return max(penalty.violation(weight, edge) for penalty, weight, edge in each)
+    def proof(self) -> tuple[float, float]:
+        """How near the minimum is: a bound on the distance of the objective, and the violation of its conditions.
+
+        The bound is by Fenchel's duality, with the pull in the place of the dual, scaled until the penalties can hold
+        it; NaN where none is known. The violation is the largest distance of an edge from what the conditions of
+        optimality want it to be.
+        """
+        rows = self.rows
+        pull = rows.pull(self.stage.scores, self.loss)
+        edges = self._edges(pull)
+        each = zip(self.penalties, _rows(self.stage.weight), edges, strict=True)
+        violation = max(penalty.violation(weight, edge) for penalty, weight, edge in each)
+        if not all(penalty.has_gap for penalty in self.penalties):
+            return np.nan, violation
+        balanced = self._balanced(pull)
+        if balanced is not pull:
+            pull, edges = balanced, self._edges(balanced)
+        ruled = [(edge, penalty.rule(len(edge))) for edge, penalty in zip(edges, self.penalties, strict=True)]
+        scale = 1.0 / max(1.0, *(steepest(edge, *rule) for edge, rule in ruled))
+        of_loss = float(rows.means(rows.each(self.loss.conjugate, scale * pull, rows.y))[0])
+        of_penalty = sum(conjugate(edge, scale, *rule) for edge, rule in ruled) / 2.0
+        return max(0.0, self.stage.objective + of_loss + of_penalty), violation
+
+    def _edges(self, pull: Any) -> np.ndarray:
+        return _rows(self.rows.towards(pull).centred(self.rows.fit_intercept)[0])
+
+    def _balanced(self, pull: Any) -> Any:
+        """A pull near this one of which the mean is zero, as it is at the minimum where there is an intercept."""
+        rows, within = self.rows, self.loss.within
+        for _ in range(BALANCING if rows.fit_intercept else 0):
+            mean, size = np.split(rows.means(rows.each(_with_sizes, pull)), 2)
+            if (np.abs(mean) <= SLACK * size).all():
+                break
+            moved = mean - rows.means(rows.each(within, pull - mean, rows.y))  # less, where a pull is at its end
+            step = np.divide(mean * mean, moved, out=np.zeros_like(mean), where=moved != 0)
+            pull = rows.each(within, pull - step, rows.y)
+        return pull
 
 
 def _rows(columns: np.ndarray) -> np.ndarray:
@@ -262,6 +295,10 @@ def _rows(columns: np.ndarray) -> np.ndarray:
 def _across(values: np.ndarray) -> np.ndarray:
     """Sums of the outputs."""
     return np.asarray(values.sum(axis=1))
+
+
+def _with_sizes(values: np.ndarray) -> np.ndarray:
+    return np.hstack([values, np.abs(values)])
 
 
 def begin(run: Run, weight: np.ndarray) -> None:
@@ -276,9 +313,10 @@ def minimise(
     watch: Callable[[Passes], str] = lambda passes: "",
 ) -> tuple[Passes, str]:  # fmt: skip
     """Passes until they bring no more, or `watch` has a reason to stop; returns the last ones and why they stopped."""
-    start = time.monotonic()
+    start, n_rounds = time.monotonic(), np.zeros(len(penalties), dtype=np.int64)
     while True:
         passes = Passes(rows, loss, penalties, schedule, first)
+        passes.n_rounds = n_rounds  # counted on
         for _ in range(MOST_PASSES):
             goes_on = passes.go()
             if not goes_on and loss.sharper() is None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..boosting.limits import Limits, limited
-from ..boosting.penalties import L1, Penalty
+from ..boosting.penalties import L1, L2, Penalty
 from ..boosting.result import Boosted
 from ..common.checks import InfiniteValue, check_no_infinity
 from ..data.constraints import ANY_MEET, Meetings, check_numbers, constrained_columns, meetings_of, signs_of
@@ -192,12 +192,13 @@ class Problem:
         return rows.y if self.classes is None or loss == "squared" else (rows.y + 1.0) / 2.0
 
     def limits(self, voters: Voters, output: int, penalty: str | None = None) -> Limits | None:
-        """What is asked of the weights of voters for one of the scores; under l1, long rules are penalised more."""
-        return limits_of(voters, None if self.signs is None else self.signs[:, output], by_length=penalty == "l1")
+        """What is asked of the weights of voters for one of the scores, under the penalty of that name."""
+        return limits_of(voters, None if self.signs is None else self.signs[:, output], penalty=penalty)
 
     def limited(self, penalty: Penalty, voters: Voters, output: int = 0) -> Penalty:
         """A penalty on the weights of voters for one of the scores, within what is asked of them."""
-        return limited(penalty, self.limits(voters, output, "l1" if isinstance(penalty, L1) else None))
+        name = "l1" if isinstance(penalty, L1) else "l2" if isinstance(penalty, L2) else None
+        return limited(penalty, self.limits(voters, output, name))
 
     def ensemble(
         self, voters: Voters, boosted: Sequence[Boosted], info: Mapping[str, Any] | None = None, *,

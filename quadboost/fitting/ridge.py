@@ -18,12 +18,12 @@ from .._core import dot
 from ..boosting.penalties import Penalty
 from ..data.exact import Scales
 from ..data.sampling import at_most, row_keys
-from ..kernels.gram import voter_sums
 from ..kernels.sums import bin_sums_of_scores
+from ..kernels.voters import voter_sums
 from ..moments.sums import ColumnSums
 from ..voters.columns import Voters
+from .descent import SLACK, Curve, Descent, gap_within
 from .sketch import Sketch
-from .steps import SLACK, Curve, Descent, gap_within
 
 FEW_BITS = 8.0  # times the largest score: units so large that a score is less than 2**51 of them
 SKETCHES = ((4_000, 64), (100_000, 128))  # from so many rows on, directions
@@ -65,7 +65,7 @@ class Products:
 
     def scores(self, weight: np.ndarray) -> np.ndarray:
         """Scores (m, n_outputs) of weights (n_outputs, K), without an intercept."""
-        return self.voters.scores_of_bins(self.codes, self.voters.bin_values(weight), n_threads=self.n_threads)
+        return self.voters.scores(self.codes, weight.T, np.zeros(len(weight)), self.n_threads)
 
     def edges(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """mean(h_j value) of every voter, shape (n_outputs, K), and the means of the values.
@@ -81,13 +81,12 @@ class Products:
 
     def gram_times(self, weight: np.ndarray) -> np.ndarray:
         """The Gram matrix times weights (n_outputs, K): the edges of the scores, at one scale for all outputs."""
-        values, starts, n_outputs = self.voters.bin_values(weight), self.voters.bin_start, len(weight)
-        largest = float(np.maximum.reduceat(np.abs(values[:-1]), starts[:-1]).sum(axis=0).max(initial=0.0))
+        columns, starts, n_outputs = self.voters.columns_with_voters, self.voters.bin_start, len(weight)
+        values, first = self.voters.step_values(weight.T, columns)
+        largest = float(np.maximum.reduceat(np.abs(values), first[:-1]).sum(axis=0).max(initial=0.0))
         unit = self.sums.scales.extent.unit(FEW_BITS * largest)
-        columns, bins = self.voters.columns_with_voters, np.zeros((self.n_threads, starts[-1], n_outputs), np.int64)
-        bin_sums_of_scores(
-            self.codes, columns, starts[columns], values, 1.0 / unit, self._factor, self._count, starts, bins
-        )
+        bins = np.zeros((self.n_threads, starts[-1], n_outputs), np.int64)
+        bin_sums_of_scores(self.codes, columns, first, values, 1.0 / unit, self._factor, self._count, starts, bins)
         found = np.empty(weight.shape)
         for in_bins, out in zip(np.ascontiguousarray(bins.sum(axis=0).T), found, strict=True):
             total, edges = in_bins[: starts[1]].sum(), np.zeros(len(out), dtype=np.int64)

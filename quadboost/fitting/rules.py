@@ -18,6 +18,7 @@ from ..data.exact import exact_mean
 from ..moments.sums import ColumnSums
 from ..voters.columns import Voters
 from .growth import Grown
+from .limits import penalty_factor
 from .measured import Measured, Options, Trained, loss_of
 from .problem import Problem
 from .ridge import Products, bounds_of, solve_ridge
@@ -30,14 +31,16 @@ def ridge_strength(measured: Measured, options: Options) -> float:
     """The strength of an l2 penalty on rules, in the units of the risk.
 
     Were weights drawn at random, so that scores vary by as much as they explain, the best ridge would be the variance
-    of what is left over that of a weight: trace(G) / m * (1 - r2) / r2, with G the Gram matrix of centred voters.
+    of what is left over that of a weight: trace(G) / m * (1 - r2) / r2, with G the Gram matrix of centred voters, each
+    divided by its factor.
     """
     if options.reg_lambda != "auto":
         return float(options.reg_lambda)
     assert measured.grown is not None
     r2 = min(max(measured.grown.r2, LEAST_R2), MOST_R2)
-    eta = measured.moments.centred(bool(options.fit_intercept))[1]
-    return math.fsum(np.maximum(eta, 0.0)) / measured.rows.n_examples * (1.0 - r2) / r2
+    eta, factor = measured.moments.centred(bool(options.fit_intercept))[1], penalty_factor(measured.voters, "l2")
+    trace = math.fsum(np.maximum(eta, 0.0) / (1.0 if factor is None else factor * factor))
+    return trace / measured.rows.n_examples * (1.0 - r2) / r2
 
 
 def train_ridge(
@@ -58,9 +61,9 @@ def train_ridge(
     )
     mean = moments.target_mean if options.fit_intercept else np.zeros(y.shape[1])
     watch = _Watch(schedule, validation, mean, rows, every_stage)
-    ridge = np.full(moments.n_voters, max(strength, LEAST_RIDGE))
     penalties = [problem.limited(L2(strength), measured.voters, output) for output in range(y.shape[1])]
     bounds = bounds_of(penalties, moments.n_voters)
+    ridge = np.maximum(penalties[0].rule(moments.n_voters)[0], LEAST_RIDGE)
     begin = None if start is None else np.ascontiguousarray(start.T)
     solved = solve_ridge(rows, y, ridge, bounds, first_risk, schedule.tol, schedule.max_rounds, begin, watch)
     reason = watch.reason or ("converged" if solved.converged else "max_rounds")
@@ -75,7 +78,7 @@ def train_ridge(
             _plain_result(
                 solved.weight[:, output], solved.intercept[output], solved.edge[:, output], solved.risk[output],
                 first_risk[output], history, watch.n_best or len(solved.history), reason,
-                objective=float(solved.risk[output] + strength * (solved.weight[:, output] ** 2).sum()),
+                objective=float(solved.risk[output] + penalties[output].value(solved.weight[:, output])),
                 dual_gap=float(solved.gap[output]),
                 violation=penalties[output].violation(solved.weight[:, output], solved.edge[:, output]),
             )

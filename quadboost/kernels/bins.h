@@ -133,8 +133,8 @@ FOR_AVX512 static inline void eightfold_bins_of(
 FOR_AVX512 static inline void eightfold_add(const int32_t *bins, ptrdiff_t n, const double *value, double *out)
 {
     for (ptrdiff_t r = 0; r < n; r += 8) {
-        __m512d own = _mm512_i32gather_pd(_mm256_loadu_si256((const __m256i *)(bins + r)), value, sizeof(*value));
-        _mm512_storeu_pd(out + r, _mm512_add_pd(_mm512_loadu_pd(out + r), own));
+        __m512d added = _mm512_i32gather_pd(_mm256_loadu_si256((const __m256i *)(bins + r)), value, sizeof(*value));
+        _mm512_storeu_pd(out + r, _mm512_add_pd(_mm512_loadu_pd(out + r), added));
     }
 }
 #endif

@@ -21,11 +21,11 @@
             double s0 = out[r], s1 = out[r + 1], s2 = out[r + 2], s3 = out[r + 3];                                  \
             for (ptrdiff_t i = 0; i < n; i++) {                                                                     \
                 const ptrdiff_t f = column[i];                                                                      \
-                const double *own = value + start[i];                                                               \
-                s0 += own[r0[f]];                                                                                   \
-                s1 += own[r1[f]];                                                                                   \
-                s2 += own[r2[f]];                                                                                   \
-                s3 += own[r3[f]];                                                                                   \
+                const double *of_bins = value + start[i];                                                           \
+                s0 += of_bins[r0[f]];                                                                               \
+                s1 += of_bins[r1[f]];                                                                               \
+                s2 += of_bins[r2[f]];                                                                               \
+                s3 += of_bins[r3[f]];                                                                               \
             }                                                                                                       \
             out[r] = s0, out[r + 1] = s1, out[r + 2] = s2, out[r + 3] = s3;                                         \
         }                                                                                                           \
@@ -36,17 +36,17 @@
                 for (int l = 0; l < 8; l++)                                                                         \
                     sum[l] = out[r * k + o + l];                                                                    \
                 for (ptrdiff_t i = 0; i < n; i++) {                                                                 \
-                    const double *restrict own = value + (start[i] + codes[r * d + column[i]]) * k + o;             \
+                    const double *restrict in_bin = value + (start[i] + codes[r * d + column[i]]) * k + o;          \
                     for (int l = 0; l < 8; l++)                                                                     \
-                        sum[l] += own[l];                                                                           \
+                        sum[l] += in_bin[l];                                                                        \
                 }                                                                                                   \
                 for (int l = 0; l < 8; l++)                                                                         \
                     out[r * k + o + l] = sum[l];                                                                    \
             }                                                                                                       \
             for (ptrdiff_t i = 0; o < k && i < n; i++) {                                                            \
-                const double *restrict own = value + (start[i] + codes[r * d + column[i]]) * k;                     \
+                const double *restrict in_bin = value + (start[i] + codes[r * d + column[i]]) * k;                  \
                 for (ptrdiff_t l = o; l < k; l++)                                                                   \
-                    out[r * k + l] += own[l];                                                                       \
+                    out[r * k + l] += in_bin[l];                                                                    \
             }                                                                                                       \
         }                                                                                                           \
     }                                                                                                               \
@@ -61,9 +61,9 @@
                     out[start[f] + codes[r * d + f]] += value[r];                                                   \
                 } else {                                                                                            \
                     int64_t *restrict sum = out + (start[f] + codes[r * d + f]) * k;                                \
-                    const int64_t *restrict own = value + r * k;                                                    \
+                    const int64_t *restrict of_row = value + r * k;                                                 \
                     for (ptrdiff_t o = 0; o < k; o++)                                                               \
-                        sum[o] += own[o];                                                                           \
+                        sum[o] += of_row[o];                                                                        \
                 }                                                                                                   \
             }                                                                                                       \
     }
@@ -93,5 +93,30 @@ FOR_EVERY_MACHINE static void in_units(
 DEFINE_CODED(bytes, uint8_t)
 DEFINE_CODED(shorts, uint16_t)
 DEFINE_CODED(words, uint32_t)
+
+/* The same for codes of `size` bytes each. */
+#define BY_SIZE(FUNCTION, ...)                                                                                      \
+    do {                                                                                                            \
+        if (size == 1)                                                                                              \
+            FUNCTION##_bytes((const uint8_t *)codes, __VA_ARGS__);                                                  \
+        else if (size == 2)                                                                                         \
+            FUNCTION##_shorts((const uint16_t *)codes, __VA_ARGS__);                                                \
+        else                                                                                                        \
+            FUNCTION##_words((const uint32_t *)codes, __VA_ARGS__);                                                 \
+    } while (0)
+
+static inline void add_values(
+    const void *codes, int size, ptrdiff_t d, const int64_t *column, const int64_t *start, ptrdiff_t n,
+    const double *value, ptrdiff_t k, double *out, ptrdiff_t first, ptrdiff_t last)
+{
+    BY_SIZE(add_values, d, column, start, n, value, k, out, first, last);
+}
+
+static inline void add_to_bins(
+    const void *codes, int size, ptrdiff_t m, ptrdiff_t d, const int64_t *value, ptrdiff_t k, const int64_t *start,
+    int64_t *out, ptrdiff_t first, ptrdiff_t last)
+{
+    BY_SIZE(add_to_bins, m, d, value, k, start, out, first, last);
+}
 
 #endif

@@ -1,125 +1,24 @@
-"""Kernels of the Gram matrix: from sums per bin to sums per voter, and columns made when they are needed.
+"""Joint counts of bins, and the Gram columns that are made of them when they are needed.
 
-Sums are of integers, or of doubles that add up exactly: no order of rows changes a bit. Rounds ask a `Store` for a column
-without the interpreter; where only Python can help (rows are not sorted yet, or there is no memory left) they come back.
+Sums are of integers, or of doubles that add up exactly: no order of rows changes a bit.
 """
 cimport numpy as cnp
 from cython.parallel cimport prange
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uintptr_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
-from quadboost.kernels.types cimport PREFETCH, code_t, count_t, exact_t
+from quadboost.kernels.store cimport Maker, Store
+from quadboost.kernels.types cimport PREFETCH, code_t, count_t
+from quadboost.kernels.voters cimport Layout, add_voters, run_along_columns
 
 import numpy as np
 
 cnp.import_array()
 
-cdef extern from "compiler.h":
-    uintptr_t LOAD(const uintptr_t*) noexcept nogil
-    void STORE(uintptr_t*, uintptr_t) noexcept nogil
-
-cdef extern from "voters.h":
-    ctypedef struct intervals_t:
-        const int32_t* low
-        const int32_t* high
-        const int32_t* whole
-        Py_ssize_t n_nested
-        Py_ssize_t n_voters
-    void run_along_counts(int32_t*, Py_ssize_t) noexcept nogil
-    void run_along_whole_sums(int64_t*, Py_ssize_t) noexcept nogil
-    void run_along_sums(double*, Py_ssize_t) noexcept nogil
-    void add_voters_counts(const int32_t*, intervals_t, int32_t, int32_t*) noexcept nogil
-    void add_voters_whole_sums(const int64_t*, intervals_t, int64_t, int64_t*) noexcept nogil
-    void add_voters_sums(const double*, intervals_t, double, double*) noexcept nogil
-
 cdef enum:
-    VOTERS_FOR_THREADS = 500000  # below which a second thread costs more than it brings
     LINE = 16  # counts in a cache line
     AHEAD = 16  # rows that are fetched before they are counted
-
-
-# ---------------------------------------------------------------------------------------------
-# Voters: from sums per bin to sums per voter
-# ---------------------------------------------------------------------------------------------
-
-cdef class Layout:
-    """Where the bins and the voters of every column are."""
-    cdef const int64_t[::1] _bin_start, _voter_start, _n_nested
-    cdef const int32_t[::1] _low, _high, _whole
-    cdef tuple _arrays
-
-    def __init__(self, bin_start, voter_start, n_nested, low, high, whole):
-        """`bin_start` and `voter_start` have an entry per column and one more; for the others see voters.h."""
-        self._arrays = (bin_start, voter_start, n_nested, low, high, whole)
-        self._bin_start, self._voter_start, self._n_nested = bin_start, voter_start, n_nested
-        self._low, self._high, self._whole = low, high, whole
-
-    def __reduce__(self):
-        return Layout, self._arrays
-
-    cdef intervals_t _intervals(self, Py_ssize_t f) noexcept nogil:
-        """Of a column that has voters."""
-        cdef intervals_t of
-        cdef Py_ssize_t first = self._voter_start[f]
-        of.n_voters, of.n_nested = self._voter_start[f + 1] - first, self._n_nested[f]
-        of.low, of.high, of.whole = &self._low[first], &self._high[first], &self._whole[first]
-        return of
-
-
-cdef inline void run_along(exact_t* bins, Py_ssize_t n) noexcept nogil:
-    """Make sums per bin running sums."""
-    if exact_t is int32_t:
-        run_along_counts(bins, n)
-    elif exact_t is int64_t:
-        run_along_whole_sums(bins, n)
-    else:
-        run_along_sums(bins, n)
-
-
-cdef inline void add_voters(const exact_t* running, intervals_t of, exact_t factor, exact_t* out) noexcept nogil:
-    """Add factor times the sum of value * h for every voter of a column, from running sums over all bins."""
-    if exact_t is int32_t:
-        add_voters_counts(running, of, factor, out)
-    elif exact_t is int64_t:
-        add_voters_whole_sums(running, of, factor, out)
-    else:
-        add_voters_sums(running, of, factor, out)
-
-
-cdef void _run_along_columns(Layout layout, exact_t* bins, int n_threads) noexcept nogil:
-    cdef Py_ssize_t f, d = layout._n_nested.shape[0]
-    cdef const int64_t* start = &layout._bin_start[0]
-    if n_threads == 1 or start[d] < VOTERS_FOR_THREADS:
-        for f in range(d):
-            run_along(bins + start[f], start[f + 1] - start[f])
-    else:
-        for f in prange(d, schedule="dynamic", num_threads=n_threads):
-            run_along(bins + start[f], start[f + 1] - start[f])
-
-
-cdef void _add_voters(Layout layout, const exact_t* running, exact_t factor, exact_t* out, int n_threads) noexcept nogil:
-    cdef Py_ssize_t f, d = layout._n_nested.shape[0]
-    cdef const int64_t* start = &layout._voter_start[0]
-    if n_threads == 1 or start[d] < VOTERS_FOR_THREADS:
-        for f in range(d):
-            if start[f + 1] > start[f]:
-                add_voters(running, layout._intervals(f), factor, out + start[f])
-    else:
-        for f in prange(d, schedule="dynamic", num_threads=n_threads):
-            if start[f + 1] > start[f]:
-                add_voters(running, layout._intervals(f), factor, out + start[f])
-
-
-def voter_sums(
-    Layout layout,
-    int64_t[::1] bins,               # IN/OUT sums per bin of all columns; then running sums
-    int64_t[::1] out,                # IN/OUT (K) sums per voter are added
-):
-    """Add the sum of value * h for every voter, from sums of value per bin."""
-    if out.shape[0] > 0:
-        _run_along_columns(layout, &bins[0], 1)
-        _add_voters(layout, &bins[0], <int64_t> 1, &out[0], 1)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -152,7 +51,7 @@ cdef void _count_codes(
     cdef const code_t* r2
     cdef const code_t* r3
     cdef count_t w0 = 1, w1 = 1, w2 = 1, w3 = 1
-    cdef count_t* own
+    cdef count_t* sums_of_f
     memset(bins, 0, of.n_bins * sizeof(count_t))
     while i + 4 + AHEAD <= n:  # four rows at a time: a feature is looked up once for all
         r0, r1 = _row_soon(codes, d, rows, i), _row_soon(codes, d, rows, i + 1)
@@ -161,11 +60,11 @@ cdef void _count_codes(
             w0, w1, w2, w3 = mass[rows[i]], mass[rows[i + 1]], mass[rows[i + 2]], mass[rows[i + 3]]
         for k in range(columns.shape[0]):
             f = columns[k]
-            own = bins + of.bin_start[f]
-            own[r0[f]] += w0
-            own[r1[f]] += w1
-            own[r2[f]] += w2
-            own[r3[f]] += w3
+            sums_of_f = bins + of.bin_start[f]
+            sums_of_f[r0[f]] += w0
+            sums_of_f[r1[f]] += w1
+            sums_of_f[r2[f]] += w2
+            sums_of_f[r3[f]] += w3
         i += 4
     while i < n:
         r0 = codes + rows[i] * d
@@ -228,9 +127,9 @@ cdef void _copy_transposed(
 
 
 cdef void _run_table(Layout layout, count_t* table, Py_ssize_t n_rows, Py_ssize_t n, int n_threads) noexcept nogil:
-    cdef Py_ssize_t b, t, i, first, last
+    cdef Py_ssize_t b, t, first, last
     for b in prange(n_rows, schedule="static", num_threads=n_threads):
-        _run_along_columns(layout, table + b * n, 1)
+        run_along_columns(layout, table + b * n, 1)
     for t in prange(n_threads, schedule="static", num_threads=n_threads):
         first, last = t * n // n_threads, (t + 1) * n // n_threads
         _run_down(table, n_rows, n, first, last)
@@ -246,126 +145,6 @@ cdef void _run_down(count_t* table, Py_ssize_t n_rows, Py_ssize_t n, Py_ssize_t 
 # ---------------------------------------------------------------------------------------------
 # Gram columns
 # ---------------------------------------------------------------------------------------------
-
-cdef class Store:
-    """The Gram columns of one set of rows that are in memory.
-
-    One run of rounds has it for itself. Where it is shared, several threads look up columns, and Python makes them one at
-    a time.
-    """
-
-    def __init__(self, Maker maker, Py_ssize_t n_voters, bint counts):
-        """`counts`: columns are of int32, else of float64."""
-        self.maker, self.counts, self.is_shared = maker, counts, False
-        self.address, self.stamp = np.zeros(n_voters, dtype=np.uintp), np.zeros(n_voters, dtype=np.int64)
-        self._address, self._stamp, self._clock = self.address, self.stamp, 0
-        self.n_free, self.work = 0, 0
-        self._free = np.zeros(0, dtype=np.uintp)
-        self._pieces = []
-
-    def add_room(self, cnp.ndarray piece):
-        """Take a piece of memory: of shape (columns, voters)."""
-        cdef Py_ssize_t i, bytes_each = piece.strides[0]
-        cdef uintptr_t first = <uintptr_t> cnp.PyArray_DATA(piece)
-        self._pieces.append(piece)
-        free = np.zeros(len(self._free) + len(piece), dtype=np.uintp)
-        free[: self.n_free] = np.asarray(self._free)[: self.n_free]
-        self._free = free
-        for i in range(piece.shape[0] - 1, -1, -1):
-            self._free[self.n_free] = first + i * bytes_each
-            self.n_free += 1
-
-    def drop(self, const int64_t[::1] voters):
-        """Forget the columns of some voters: there is room for others."""
-        cdef Py_ssize_t i
-        for i in range(voters.shape[0]):
-            self._free[self.n_free] = self._address[voters[i]]
-            self.n_free += 1
-            self._address[voters[i]] = 0
-
-    def find(self, Py_ssize_t voter) -> bool:
-        """Whether the column of a voter is in memory, or could be made now."""
-        if self._address[voter] == 0:
-            with nogil:
-                self._make(voter)
-        return self._address[voter] != 0 and self.fetch(voter) != NULL
-
-    def room(self):
-        """An array for the next column, to be written and then kept."""
-        return self._view(self._free[self.n_free - 1])
-
-    def keep(self, Py_ssize_t voter):
-        """Take what was written to `room` for the column of a voter."""
-        self.n_free -= 1
-        STORE(&self._address[voter], self._free[self.n_free])
-
-    def column(self, Py_ssize_t voter):
-        """The column of a voter that is in memory, not a copy."""
-        return self._view(self._address[voter])
-
-    cdef object _view(self, uintptr_t place):
-        cdef cnp.npy_intp n = self._address.shape[0]
-        cdef int kind = cnp.NPY_INT32 if self.counts else cnp.NPY_FLOAT64
-        cdef cnp.ndarray view = cnp.PyArray_SimpleNewFromData(1, &n, kind, <void*> place)
-        cnp.set_array_base(view, self)
-        return view
-
-    cdef bint _make(self, Py_ssize_t voter) noexcept nogil:
-        cdef uintptr_t place
-        if self.n_free == 0:
-            return False
-        place = self._free[self.n_free - 1]
-        if not self.maker.write(voter, self, <void*> place):
-            return False
-        self.n_free -= 1
-        STORE(&self._address[voter], place)
-        return True
-
-    cdef const void* fetch(self, Py_ssize_t voter) noexcept nogil:
-        """The column of a voter; NULL if Python must see to it first."""
-        if self.is_shared:
-            return <const void*> LOAD(&self._address[voter])
-        if self._address[voter] == 0 and not self._make(voter):
-            return NULL
-        self._clock += 1
-        self._stamp[voter] = self._clock
-        return <const void*> self._address[voter]
-
-
-cdef class Maker:
-    """Writes Gram columns. This one leaves it to Python."""
-
-    cdef bint write(self, Py_ssize_t voter, Store store, void* out) noexcept nogil:
-        """Write the column of a voter, with the help of those in the store; false if Python must see to it."""
-        return False
-
-
-cdef class DifferenceMaker(Maker):
-    """Columns of the rows of one store that are not rows of another."""
-    cdef Store _all, _part
-
-    def __init__(self, Store all, Store part):
-        self._all, self._part = all, part
-
-    cdef bint write(self, Py_ssize_t voter, Store store, void* out) noexcept nogil:
-        cdef const void* whole = self._all.fetch(voter)
-        cdef const void* part = NULL if whole == NULL else self._part.fetch(voter)
-        if part == NULL:
-            return False
-        if store.counts:
-            _subtract(<const int32_t*> whole, <const int32_t*> part, <int32_t*> out, store._address.shape[0])
-        else:
-            _subtract(<const double*> whole, <const double*> part, <double*> out, store._address.shape[0])
-        store.work += self._part.work
-        self._part.work = 0
-        return True
-
-
-cdef void _subtract(const count_t* whole, const count_t* part, count_t* out, Py_ssize_t n) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(n):
-        out[i] = whole[i] - part[i]
-
 
 cdef struct rows_t:                  # the rows by the bins of one column
     const int64_t* start             # where each bin begins in their order, and where the last one ends; NULL: not known
@@ -568,23 +347,23 @@ cdef class ColumnMaker(Maker):
         cdef int n_threads = self._threads_for(n * self._coded.d)
         if self._counts:
             _count_in_parallel(self._coded, <const int32_t*> NULL, order, n, self._columns, <int32_t*> bins, n_threads)
-            _run_along_columns(self._layout, <int32_t*> bins, self._n_threads)
-            _add_voters(self._layout, <const int32_t*> bins, <int32_t> factor, <int32_t*> out, self._n_threads)
+            run_along_columns(self._layout, <int32_t*> bins, self._n_threads)
+            add_voters(self._layout, <const int32_t*> bins, <int32_t> factor, <int32_t*> out, self._n_threads)
         else:
             _count_in_parallel(self._coded, <const double*> cnp.PyArray_DATA(self._mass), order, n, self._columns,
                                <double*> bins, n_threads)
-            _run_along_columns(self._layout, <double*> bins, self._n_threads)
-            _add_voters(self._layout, <const double*> bins, <double> factor, <double*> out, self._n_threads)
+            run_along_columns(self._layout, <double*> bins, self._n_threads)
+            add_voters(self._layout, <const double*> bins, <double> factor, <double*> out, self._n_threads)
 
     cdef void _add_table(self, rows_t rows, Py_ssize_t bin, int factor, void* out) noexcept nogil:
         """Add factor times the products with a voter that is 1 in the bins up to this one."""
         cdef Py_ssize_t n_bins = self._coded.n_bins
         if self._counts:
-            _add_voters(self._layout, <const int32_t*> rows.table + bin * n_bins, <int32_t> factor, <int32_t*> out,
-                        self._n_threads)
+            add_voters(self._layout, <const int32_t*> rows.table + bin * n_bins, <int32_t> factor, <int32_t*> out,
+                       self._n_threads)
         else:
-            _add_voters(self._layout, <const double*> rows.table + bin * n_bins, <double> factor, <double*> out,
-                        self._n_threads)
+            add_voters(self._layout, <const double*> rows.table + bin * n_bins, <double> factor, <double*> out,
+                       self._n_threads)
 
 
 cdef inline Py_ssize_t _n_between(begin_t one, begin_t other) noexcept nogil:

@@ -75,22 +75,22 @@ cdef void _add_rows(
     const code_t* codes, growth_t of, const int32_t* rows, Py_ssize_t n, int64_t* histogram, int64_t sign
 ) noexcept nogil:
     cdef Py_ssize_t i, f, k, n_targets = of.n_targets, width = of.n_targets + 1
-    cdef const code_t* own
+    cdef const code_t* bins_of_row
     cdef const int64_t* target
     cdef int64_t* cell
     cdef int64_t mass, value
     for i in range(n):
-        own, mass = codes + rows[i] * of.d, sign * of.mass[rows[i]]
+        bins_of_row, mass = codes + rows[i] * of.d, sign * of.mass[rows[i]]
         target = of.target + rows[i] * n_targets
         if n_targets == 1:
             value = sign * target[0]
             for f in range(of.d):
-                cell = histogram + 2 * (of.bin_start[f] + own[f])
+                cell = histogram + 2 * (of.bin_start[f] + bins_of_row[f])
                 cell[0] += mass
                 cell[1] += value
         else:
             for f in range(of.d):
-                cell = histogram + width * (of.bin_start[f] + own[f])
+                cell = histogram + width * (of.bin_start[f] + bins_of_row[f])
                 cell[0] += mass
                 for k in range(n_targets):
                     cell[k + 1] += sign * target[k]
@@ -234,7 +234,7 @@ cdef void _find_split(growth_t of, room_t room, const uint8_t* on_way, leaf_t* l
     cdef Py_ssize_t i, f, k, n, n_used, width = of.n_targets + 1
     cdef const int32_t* rows = room.rows + leaf.first
     cdef int64_t* all = room.sums
-    cdef int64_t* own
+    cdef int64_t* bins
     cdef double before
     leaf.best.gain = 0
     if leaf.side == MIXED:  # a rule that may have no weight
@@ -254,14 +254,14 @@ cdef void _find_split(growth_t of, room_t room, const uint8_t* on_way, leaf_t* l
         if n <= 2 or not _may_split(of, on_way, leaf.n_columns, f):
             continue
         if leaf.histogram < 0:
-            own = room.bins
-            n_used = _few_bins(of, rows, leaf.last - leaf.first, f, n, own, room.bits, room.used)
+            bins = room.bins
+            n_used = _few_bins(of, rows, leaf.last - leaf.first, f, n, bins, room.bits, room.used)
         else:
-            own = room.histograms + (leaf.histogram * of.n_bins + of.bin_start[f]) * width
-            n_used = _used_bins(own, n, width, room.used)
-        _best_of_column(of, own, n, room.used, n_used, f, all, all + width, all + 2 * width, before, &leaf.best)
+            bins = room.histograms + (leaf.histogram * of.n_bins + of.bin_start[f]) * width
+            n_used = _used_bins(bins, n, width, room.used)
+        _best_of_column(of, bins, n, room.used, n_used, f, all, all + width, all + 2 * width, before, &leaf.best)
         if leaf.histogram < 0:
-            _forget(room.used, n_used, n, width, own)
+            _forget(room.used, n_used, n, width, bins)
     if leaf.best.column < 0:
         leaf.best.gain = 0
 
@@ -405,7 +405,7 @@ cdef void _split(growth_t of, room_t* room, Py_ssize_t here, Py_ssize_t new) noe
     cdef Py_ssize_t middle = first + _divide(of, split, room.rows + first, last - first, room.scratch)
     cdef Py_ssize_t histogram = room.leaves[here].histogram
     cdef int64_t* all
-    cdef int64_t* own
+    cdef int64_t* smaller
     room.leaves[new].first, room.leaves[new].last, room.leaves[here].last = middle, last, middle
     room.leaves[new].best = split
     if middle - first < last - middle:
@@ -416,12 +416,12 @@ cdef void _split(growth_t of, room_t* room, Py_ssize_t here, Py_ssize_t new) noe
         all = room.histograms + histogram * n
         first, last = room.leaves[small].first, room.leaves[small].last
         if last - first > FEW_ROWS:
-            own = room.histograms + room.n_histograms * n
+            smaller = room.histograms + room.n_histograms * n
             room.leaves[small].histogram = room.n_histograms
             room.n_histograms += 1
-            _count(of, room.rows + first, last - first, own, 1)
+            _count(of, room.rows + first, last - first, smaller, 1)
             for i in range(n):
-                all[i] -= own[i]
+                all[i] -= smaller[i]
         else:
             _count(of, room.rows + first, last - first, all, -1)
     room.leaves[new].side = _side(room.leaves[here].side, of.side[split.column])

@@ -56,7 +56,7 @@ def add_counts(
     """Count how often each pattern occurs."""
     cdef Py_ssize_t block, first, n, r, j, m = columns.shape[1]
     cdef uint16_t pattern[ROWS]
-    cdef double* own
+    cdef double* counts_of_rule
     with nogil:
         for block in range((m + ROWS - 1) // ROWS):
             first = block * ROWS
@@ -64,13 +64,13 @@ def add_counts(
             rules.ask_all(columns, first, n, &holds[0, 0])
             for j in range(start.shape[0]):
                 join(&holds[0, 0], ROWS, &rules.condition[rules.rule[j]], rules.rule[j + 1] - rules.rule[j], n, pattern)
-                own = &counts[start[j]]
+                counts_of_rule = &counts[start[j]]
                 if weight.shape[0] == 0:
                     for r in range(n):
-                        own[pattern[r]] += 1.0
+                        counts_of_rule[pattern[r]] += 1.0
                 else:
                     for r in range(n):
-                        own[pattern[r]] += weight[first + r]
+                        counts_of_rule[pattern[r]] += weight[first + r]
 
 
 def write_patterns(
@@ -81,7 +81,7 @@ def write_patterns(
 ):
     """The pattern of every rule, of any length up to 62, in every row."""
     cdef Py_ssize_t block, first, n, r, j, i, m = columns.shape[1]
-    cdef const uint8_t* own
+    cdef const uint8_t* holds_here
     cdef int64_t* out
     with nogil:
         for block in range((m + ROWS - 1) // ROWS):
@@ -93,9 +93,9 @@ def write_patterns(
                 for r in range(n):
                     out[r] = 0
                 for i in range(rules.rule[j + 1] - rules.rule[j]):
-                    own = &holds[rules.condition[rules.rule[j] + i], 0]
+                    holds_here = &holds[rules.condition[rules.rule[j] + i], 0]
                     for r in range(n):
-                        out[r] |= <int64_t> own[r] << i
+                        out[r] |= <int64_t> holds_here[r] << i
 
 
 def add_worth(
@@ -119,17 +119,17 @@ cdef void _add_rows(
 ) noexcept nogil:
     cdef Py_ssize_t j, i, k, c, n_conditions, n = min(ROWS, columns.shape[1] - first)
     cdef uint16_t pattern[ROWS]
-    cdef const double* own
+    cdef const double* of_condition
     rules.ask_all(columns, first, n, holds)
     for j in range(start.shape[0]):
-        own = &table[start[j]]
+        of_condition = &table[start[j]]
         c = rules.rule[j]
         n_conditions = rules.rule[j + 1] - c
         join(holds, ROWS, &rules.condition[c], n_conditions, n, pattern)
         for i in range(n_conditions):
             for k in range(out.shape[1]):
-                look_up(own, pattern, n, &out[rules.feature[rules.condition[c + i]], k, first])
-                own = own + (1 << n_conditions)
+                look_up(of_condition, pattern, n, &out[rules.feature[rules.condition[c + i]], k, first])
+                of_condition = of_condition + (1 << n_conditions)
 
 
 def write_worth(
@@ -143,7 +143,7 @@ def write_worth(
     cdef Py_ssize_t p, i, a, b, k = table.shape[1]
     cdef int64_t full = (1 << k) - 1, there, kept
     cdef double up, down
-    cdef double* own
+    cdef double* shares
     with nogil:
         for p in range(pattern.shape[0]):
             # Only a row that has all the conditions that fail there can end up with all.
@@ -151,13 +151,13 @@ def write_worth(
             a = _n_bits(full & ~there)
             while True:
                 b = _n_bits(there & ~kept)
-                own = &table[(full & ~there) | kept, 0]
+                shares = &table[(full & ~there) | kept, 0]
                 up, down = share[p] * gained[a, b], share[p] * lost[a, b]
                 for i in range(k):
                     if not there >> i & 1:
-                        own[i] += up
+                        shares[i] += up
                     elif not kept >> i & 1:
-                        own[i] -= down
+                        shares[i] -= down
                 if kept == 0:
                     break
                 kept = (kept - 1) & there

@@ -39,18 +39,18 @@ FOR_WIDE_MACHINES_TOO static void multiply_by_upper_half(
     memset(y, 0, (size_t)n * sizeof(double));
     for (ptrdiff_t i = 0; i < n; i++) {
         const double *row = a + i * n;
-        double sum[8] = {0}, own = x[i];
+        double sum[8] = {0}, x_i = x[i];
         ptrdiff_t j = i + 1;
         for (; j + 8 <= n; j += 8)
             for (ptrdiff_t k = 0; k < 8; k++) {
                 sum[k] += row[j + k] * x[j + k];
-                y[j + k] += row[j + k] * own;
+                y[j + k] += row[j + k] * x_i;
             }
         for (; j < n; j++) {
             sum[0] += row[j] * x[j];
-            y[j] += row[j] * own;
+            y[j] += row[j] * x_i;
         }
-        y[i] += row[i] * own + (((sum[0] + sum[4]) + (sum[1] + sum[5])) + ((sum[2] + sum[6]) + (sum[3] + sum[7])));
+        y[i] += row[i] * x_i + (((sum[0] + sum[4]) + (sum[1] + sum[5])) + ((sum[2] + sum[6]) + (sum[3] + sum[7])));
     }
 }
 

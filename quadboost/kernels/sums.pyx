@@ -1,8 +1,7 @@
 """Kernels that sum over rows: per bin of coded rows, over voters given by their outputs, and random signs.
 
 Every sum over coded rows is a sum of integers, so that neither the number of threads nor the order of rows can change
-a bit of a result. Python allocates, the kernels fill; arguments are marked IN / OUT. Kernels trust what they are given
-(the callers check) and hold no policy.
+a bit of a result.
 """
 import numpy as np
 
@@ -15,24 +14,12 @@ from quadboost.kernels.types cimport code_t, sum_of_products
 
 
 cdef extern from "coded.h":
-    void add_values_bytes(
-        const uint8_t*, Py_ssize_t, const int64_t*, const int64_t*, Py_ssize_t, const double*, Py_ssize_t, double*,
-        Py_ssize_t, Py_ssize_t) noexcept nogil
-    void add_values_shorts(
-        const uint16_t*, Py_ssize_t, const int64_t*, const int64_t*, Py_ssize_t, const double*, Py_ssize_t, double*,
-        Py_ssize_t, Py_ssize_t) noexcept nogil
-    void add_values_words(
-        const uint32_t*, Py_ssize_t, const int64_t*, const int64_t*, Py_ssize_t, const double*, Py_ssize_t, double*,
-        Py_ssize_t, Py_ssize_t) noexcept nogil
-    void add_to_bins_bytes(
-        const uint8_t*, Py_ssize_t, Py_ssize_t, const int64_t*, Py_ssize_t, const int64_t*, int64_t*,
-        Py_ssize_t, Py_ssize_t) noexcept nogil
-    void add_to_bins_shorts(
-        const uint16_t*, Py_ssize_t, Py_ssize_t, const int64_t*, Py_ssize_t, const int64_t*, int64_t*,
-        Py_ssize_t, Py_ssize_t) noexcept nogil
-    void add_to_bins_words(
-        const uint32_t*, Py_ssize_t, Py_ssize_t, const int64_t*, Py_ssize_t, const int64_t*, int64_t*,
-        Py_ssize_t, Py_ssize_t) noexcept nogil
+    void add_values(
+        const void* codes, int size, Py_ssize_t d, const int64_t* column, const int64_t* start, Py_ssize_t n,
+        const double* value, Py_ssize_t k, double* out, Py_ssize_t first, Py_ssize_t last) noexcept nogil
+    void add_to_bins(
+        const void* codes, int size, Py_ssize_t m, Py_ssize_t d, const int64_t* value, Py_ssize_t k,
+        const int64_t* start, int64_t* out, Py_ssize_t first, Py_ssize_t last) noexcept nogil
     void in_units(
         const double*, Py_ssize_t, Py_ssize_t, double, const double*, const int64_t*, int64_t*) noexcept nogil
 
@@ -54,12 +41,7 @@ def bin_sums(
         return
     for t in prange(n_threads, nogil=True, schedule="static", num_threads=n_threads):
         first, last = t * d // n_threads, (t + 1) * d // n_threads
-        if size == 1:
-            add_to_bins_bytes(<const uint8_t*> data, m, d, &value[0, 0], k, &bin_start[0], &out[0, 0], first, last)
-        elif size == 2:
-            add_to_bins_shorts(<const uint16_t*> data, m, d, &value[0, 0], k, &bin_start[0], &out[0, 0], first, last)
-        else:
-            add_to_bins_words(<const uint32_t*> data, m, d, &value[0, 0], k, &bin_start[0], &out[0, 0], first, last)
+        add_to_bins(data, size, m, d, &value[0, 0], k, &bin_start[0], &out[0, 0], first, last)
 
 
 def score_codes(
@@ -74,42 +56,11 @@ def score_codes(
     cdef const void* data = cnp.PyArray_DATA(codes)
     cdef Py_ssize_t t, m = codes.shape[0], d = codes.shape[1], n = column.shape[0], k = value.shape[1], first, last
     cdef int size = cnp.PyArray_ITEMSIZE(codes)
-    cdef const double* values = &value[0, 0]
     if m == 0 or n == 0:
         return
     for t in prange(n_threads, nogil=True, schedule="static", num_threads=n_threads):
         first, last = t * m // n_threads, (t + 1) * m // n_threads
-        if size == 1:
-            add_values_bytes(<const uint8_t*> data, d, &column[0], &start[0], n, values, k, &out[0, 0], first, last)
-        elif size == 2:
-            add_values_shorts(<const uint16_t*> data, d, &column[0], &start[0], n, values, k, &out[0, 0], first, last)
-        else:
-            add_values_words(<const uint32_t*> data, d, &column[0], &start[0], n, values, k, &out[0, 0], first, last)
-
-
-cdef void _sum_scores(
-    const code_t* codes, Py_ssize_t d, const int64_t* column, const int64_t* start, Py_ssize_t n, const double* value,
-    Py_ssize_t k, double per_unit, const double* factor, const int64_t* count, const int64_t* bin_start, double* score,
-    int64_t* whole, int64_t* out, Py_ssize_t first, Py_ssize_t last,
-) noexcept nogil:
-    cdef Py_ssize_t r = first, rows
-    while r < last:
-        rows = min(ROWS_AT_A_TIME, last - r)
-        memset(score, 0, rows * k * sizeof(double))
-        if code_t is uint8_t:
-            add_values_bytes(codes + r * d, d, column, start, n, value, k, score, 0, rows)
-        elif code_t is uint16_t:
-            add_values_shorts(codes + r * d, d, column, start, n, value, k, score, 0, rows)
-        else:
-            add_values_words(codes + r * d, d, column, start, n, value, k, score, 0, rows)
-        in_units(score, rows, k, per_unit, factor + r if factor else NULL, count + r if count else NULL, whole)
-        if code_t is uint8_t:
-            add_to_bins_bytes(codes + r * d, rows, d, whole, k, bin_start, out, 0, d)
-        elif code_t is uint16_t:
-            add_to_bins_shorts(codes + r * d, rows, d, whole, k, bin_start, out, 0, d)
-        else:
-            add_to_bins_words(codes + r * d, rows, d, whole, k, bin_start, out, 0, d)
-        r += rows
+        add_values(data, size, d, &column[0], &start[0], n, &value[0, 0], k, &out[0, 0], first, last)
 
 
 def bin_sums_of_scores(
@@ -124,8 +75,8 @@ def bin_sums_of_scores(
     int64_t[:, :, ::1] out,          # OUT (n_threads, bins of all columns, k) sums in each bin; zeroed by the caller
 ):
     """`score_codes` and `bin_sums` of these scores, in one pass over the rows."""
-    cdef const void* data = cnp.PyArray_DATA(codes)
-    cdef Py_ssize_t t, m = codes.shape[0], d = codes.shape[1], n = column.shape[0], k = value.shape[1], first, last
+    cdef const char* data = <const char*> cnp.PyArray_DATA(codes)
+    cdef Py_ssize_t t, m = codes.shape[0], d = codes.shape[1], n = column.shape[0], k = value.shape[1], r, last, rows
     cdef int size = cnp.PyArray_ITEMSIZE(codes), n_threads = <int> out.shape[0]
     cdef const double* factors = &factor[0] if factor.shape[0] else NULL
     cdef const int64_t* counts = &count[0] if count.shape[0] else NULL
@@ -134,29 +85,28 @@ def bin_sums_of_scores(
     if m == 0 or n == 0:
         return
     for t in prange(n_threads, nogil=True, schedule="static", num_threads=n_threads):
-        first, last = t * m // n_threads, (t + 1) * m // n_threads
-        if size == 1:
-            _sum_scores(<const uint8_t*> data, d, &column[0], &start[0], n, &value[0, 0], k, per_unit, factors, counts,
-                        &bin_start[0], &score[t, 0], &whole[t, 0], &out[t, 0, 0], first, last)
-        elif size == 2:
-            _sum_scores(<const uint16_t*> data, d, &column[0], &start[0], n, &value[0, 0], k, per_unit, factors, counts,
-                        &bin_start[0], &score[t, 0], &whole[t, 0], &out[t, 0, 0], first, last)
-        else:
-            _sum_scores(<const uint32_t*> data, d, &column[0], &start[0], n, &value[0, 0], k, per_unit, factors, counts,
-                        &bin_start[0], &score[t, 0], &whole[t, 0], &out[t, 0, 0], first, last)
+        r, last = t * m // n_threads, (t + 1) * m // n_threads
+        while r < last:
+            rows = min(ROWS_AT_A_TIME, last - r)
+            memset(&score[t, 0], 0, rows * k * sizeof(double))
+            add_values(data + r * d * size, size, d, &column[0], &start[0], n, &value[0, 0], k, &score[t, 0], 0, rows)
+            in_units(&score[t, 0], rows, k, per_unit, factors + r if factors else NULL, counts + r if counts else NULL,
+                     &whole[t, 0])
+            add_to_bins(data + r * d * size, size, rows, d, &whole[t, 0], k, &bin_start[0], &out[t, 0, 0], 0, d)
+            r = r + rows
 
 
 def sort_rows(
     cnp.ndarray codes,               # IN  (m, d), by rows, of one, two or four bytes
     Py_ssize_t f,
     int64_t[:, ::1] count,           # scratch (n_threads, bins of f)
-    cnp.ndarray own,                 # scratch (m) of the type of codes
+    cnp.ndarray scratch,             # scratch (m) of the type of codes
     int64_t[::1] bin_end,            # OUT (bins of f) where each bin ends in `order`
     int32_t[::1] order,              # OUT (m) rows by their bin of feature f, in order within a bin
     int n_threads,
 ):
     cdef const void* data = cnp.PyArray_DATA(codes)
-    cdef void* codes_of_f = cnp.PyArray_DATA(own)
+    cdef void* codes_of_f = cnp.PyArray_DATA(scratch)
     cdef int size = cnp.PyArray_ITEMSIZE(codes)
     with nogil:
         if size == 1:
@@ -168,13 +118,13 @@ def sort_rows(
 
 
 cdef void _sort_rows(
-    const code_t* codes, Py_ssize_t d, int64_t[:, ::1] count, code_t* own, int64_t[::1] bin_end, int32_t[::1] order,
-    int n_threads,
+    const code_t* codes, Py_ssize_t d, int64_t[:, ::1] count, code_t* codes_of_f, int64_t[::1] bin_end,
+    int32_t[::1] order, int n_threads,
 ) noexcept nogil:
     cdef Py_ssize_t t, b, m = order.shape[0], n_bins = bin_end.shape[0]
     cdef int64_t here = 0, n
     for t in prange(n_threads, schedule="static", num_threads=n_threads):
-        _count_own(codes, d, own, &count[t, 0], n_bins, t * m // n_threads, (t + 1) * m // n_threads)
+        _count_codes(codes, d, codes_of_f, &count[t, 0], n_bins, t * m // n_threads, (t + 1) * m // n_threads)
     for b in range(n_bins):
         for t in range(n_threads):
             n = count[t, b]
@@ -182,26 +132,27 @@ cdef void _sort_rows(
             here += n
         bin_end[b] = here
     for t in prange(n_threads, schedule="static", num_threads=n_threads):
-        _place_own(own, &count[t, 0], &order[0], t * m // n_threads, (t + 1) * m // n_threads)
+        _place_rows(codes_of_f, &count[t, 0], &order[0], t * m // n_threads, (t + 1) * m // n_threads)
 
 
-cdef void _count_own(
-    const code_t* codes, Py_ssize_t d, code_t* own, int64_t* count, Py_ssize_t n_bins, Py_ssize_t first, Py_ssize_t last
+cdef void _count_codes(
+    const code_t* codes, Py_ssize_t d, code_t* codes_of_f, int64_t* count, Py_ssize_t n_bins, Py_ssize_t first,
+    Py_ssize_t last,
 ) noexcept nogil:
     cdef Py_ssize_t r
     memset(count, 0, n_bins * sizeof(int64_t))
     for r in range(first, last):
-        own[r] = codes[r * d]
-        count[own[r]] += 1
+        codes_of_f[r] = codes[r * d]
+        count[codes_of_f[r]] += 1
 
 
-cdef void _place_own(
-    const code_t* own, int64_t* here, int32_t* order, Py_ssize_t first, Py_ssize_t last
+cdef void _place_rows(
+    const code_t* codes_of_f, int64_t* here, int32_t* order, Py_ssize_t first, Py_ssize_t last
 ) noexcept nogil:
     cdef Py_ssize_t r
     for r in range(first, last):
-        order[here[own[r]]] = <int32_t> r
-        here[own[r]] += 1
+        order[here[codes_of_f[r]]] = <int32_t> r
+        here[codes_of_f[r]] += 1
 
 
 def matrix_products(

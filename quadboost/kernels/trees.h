@@ -21,9 +21,9 @@ FOR_WIDE_MACHINES_TOO static void reach(
 {
     memset(left, 0xff, (size_t)n_words * sizeof(*left));
     for (ptrdiff_t f = 0; f < n; f++) {
-        const uint32_t *restrict own = table + (start[f] + bin[f * stride]) * n_words;
+        const uint32_t *restrict reached = table + (start[f] + bin[f * stride]) * n_words;
         for (ptrdiff_t w = 0; w < n_words; w++)
-            left[w] &= own[w];
+            left[w] &= reached[w];
     }
 }
 

@@ -1,7 +1,4 @@
-"""Kernels of trees in preorder: what is below a node, and the leaves that coded rows fall into.
-
-Python allocates, the kernels fill; arguments are marked IN / OUT. Kernels trust what they are given (the callers check).
-"""
+"""Kernels of trees in preorder: what is below a node, and the leaves that coded rows fall into."""
 cimport numpy as cnp
 from cython.parallel cimport prange
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
@@ -44,30 +41,6 @@ def find_right(
         if end[start[t]] != last:
             return t
     return -1
-
-
-def leaf_values(
-    const int64_t[::1] start,        # IN  (n_trees + 1)
-    const int32_t[::1] right,        # IN  (n) -1 for a leaf
-    const double[:, ::1] weight,     # IN  (n, n_outputs)
-    double[:, ::1] along,            # IN/OUT the weights; then summed from the root on
-    double[:, ::1] out,              # OUT (n, n_outputs) what a tree is worth in each leaf; zeroed by the caller
-):
-    cdef Py_ssize_t t, i, k
-    cdef double everywhere
-    for t in range(start.shape[0] - 1):
-        for i in range(start[t], start[t + 1]):
-            if right[i] >= 0:
-                for k in range(weight.shape[1]):
-                    along[i + 1, k] += along[i, k]
-                    along[right[i], k] += along[i, k]
-        for k in range(weight.shape[1]):
-            everywhere = 0
-            for i in range(start[t], start[t + 1]):
-                everywhere += weight[i, k]
-            for i in range(start[t], start[t + 1]):
-                if right[i] < 0:
-                    out[i, k] = 2 * along[i, k] - everywhere
 
 
 cdef inline void _clear(uint32_t* words, Py_ssize_t first, Py_ssize_t last) noexcept nogil:

@@ -25,7 +25,7 @@ from ..voters.trees import Trees
 from .explained import Explained
 from .links import LINKS, check_link, default_link
 from .shape_functions import ShapeFunction, shape_functions_of
-from .steps import Shape, around_levels, cut_out, shapes_of, tree_values
+from .steps import Shape, around_levels, cut_out, leaf_values, shapes_of, tree_values
 
 if TYPE_CHECKING:
     from .rules import Rules
@@ -248,7 +248,7 @@ class Ensemble(Explained):
 
     def leaf_values(self) -> np.ndarray:
         """What each tree adds to the scores in each of its leaves, shape (n_nodes, n_outputs); zero at other nodes."""
-        return self.trees.leaf_values(self._node_weights)
+        return leaf_values(self.trees, self._node_weights)
 
     @property
     def feature_importances(self) -> np.ndarray | None:

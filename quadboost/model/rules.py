@@ -146,16 +146,16 @@ def summands_of(model: Ensemble) -> tuple[Summands, Summands]:
     trees, weight = model.trees, model.node_weight
     active = np.flatnonzero(weight.reshape(trees.n_nodes, model.n_outputs).any(axis=1))
     says = model.leaf_values()  # then, of every node, what is said there but for the nodes below it that are taken
-    taken, by, size = [], [], trees.end - np.arange(trees.n_nodes)
-    for node in np.flatnonzero(~trees.is_leaf & np.isin(trees.tree, trees.tree[active]))[::-1].tolist():
-        below = (node + 1, int(trees.right[node]))
-        one, other = below if size[below[0]] >= size[below[1]] else below[::-1]
-        says[node] = says[other]
-        taken.append(one)
-        by.append(0.5 * (says[one] - says[other]))
-    order = np.argsort(taken)
-    nodes, half = np.array(taken, dtype=np.int64)[order], np.array(by).reshape(len(by), *weight.shape[1:])[order]
-    return Summands(active, weight[active]), Summands(nodes, half)
+    half, size = np.zeros(says.shape), trees.end - np.arange(trees.n_nodes)
+    is_taken, is_used = np.zeros(trees.n_nodes, dtype=bool), np.isin(trees.tree, trees.tree[active])
+    for level in reversed(trees.levels()):
+        nodes = level[is_used[level]]
+        left, right = nodes + 1, trees.right[nodes]
+        one, other = np.where(size[left] >= size[right], (left, right), (right, left))
+        says[nodes], is_taken[one] = says[other], True
+        half[one] = 0.5 * (says[one] - says[other])
+    nodes = np.flatnonzero(is_taken)
+    return Summands(active, weight[active]), Summands(nodes, half[nodes].reshape(len(nodes), *weight.shape[1:]))
 
 
 def trees_mean(model: Ensemble) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..kernels.bins import TreeValues
 from ..voters.bins import bin_index, starts
-from ..voters.columns import MISSING, Intervals
+from ..voters.columns import MISSING, Voters
 from ..voters.trees import Reach, Trees
 
 Shape = tuple[int, np.ndarray, np.ndarray]  # a feature, its cuts, and its values: a row per bin, then one for missing
@@ -22,22 +22,25 @@ def shapes_of(
 
     Where levels are the cuts, those with a voter: any other is worth as much as one never seen, the first row.
     """
-    order = np.argsort(feature, kind="stable")
+    order = np.lexsort((threshold, kind, feature))  # of a feature, "is missing" last
     features, first = np.unique(feature[order], return_index=True)
-    columns = []
-    for f, voters in zip(features.tolist(), np.split(order, first)[1:], strict=True):
-        n_missing = int(np.count_nonzero(kind[voters] == MISSING))
-        voters = voters[np.lexsort((threshold[voters], kind[voters]))]  # "is missing" last
-        columns.append((f, threshold[voters[: len(voters) - n_missing]], weight[voters]))
-    n_cuts = np.array([len(cuts) for _, cuts, _ in columns], dtype=np.int64)
-    n_voters = np.array([len(at_cuts) for _, _, at_cuts in columns], dtype=np.int64)
-    is_level = np.array([f in categories for f, _, _ in columns], dtype=np.uint8)
-    intervals = Intervals.of(n_cuts, is_level, n_voters - n_cuts)
-    shapes, starts_of = [], zip(starts(n_voters).tolist(), starts(n_cuts + 2).tolist(), strict=True)
-    for (f, cuts, at_cuts), (voter, first_bin) in zip(columns, starts_of, strict=False):
-        own_intervals = intervals.of_column(slice(voter, voter + len(at_cuts)), first_bin)
-        shapes.append((f, cuts, own_intervals.step_values(at_cuts, len(cuts) + 2)))
-    return shapes
+    thresholds = np.split(threshold[order], first)[1:]
+    has_missing = np.bincount(np.searchsorted(features, feature), kind == MISSING, len(features)).astype(np.uint8)
+    cuts = [found[: len(found) - n] for found, n in zip(thresholds, has_missing.tolist(), strict=True)]
+    voters = Voters(cuts, np.isin(features, list(categories)).astype(np.uint8), has_missing)
+    values, start = voters.step_values(weight[order], np.arange(len(features)))
+    return list(zip(features.tolist(), cuts, np.split(values, start[1:-1]), strict=False))
+
+
+def leaf_values(trees: Trees, weight: np.ndarray) -> np.ndarray:
+    """What a tree is worth in each leaf, given the weights (n_nodes, n_outputs); zero at other nodes."""
+    voters = Voters([], np.empty(0, np.uint8), np.empty(0, np.uint8), trees)
+    values, start = voters.step_values(weight[~trees.is_root], np.arange(trees.n_trees))
+    is_leaf = np.ones(len(values), dtype=bool)
+    is_leaf[start[:-1]] = is_leaf[start[1:] - 1] = False  # there is a bin for no leaf, and one for missing values
+    found = np.zeros(weight.shape)
+    found[trees.is_leaf] = values[is_leaf]
+    return found
 
 
 def tree_values(trees: Trees, values: np.ndarray, categories: Mapping[int, Any]) -> list[TreeValues]:

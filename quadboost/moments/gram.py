@@ -16,7 +16,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..common import threads
-from ..kernels.gram import ColumnMaker, DifferenceMaker, Maker, Store
+from ..kernels.gram import ColumnMaker
+from ..kernels.store import DifferenceMaker, Maker, Store
 from ..kernels.sums import matrix_products, sort_rows
 from ..voters.columns import Voters
 
@@ -323,7 +324,7 @@ class RestGram:
         if part.source.dtype != self.dtype:  # weights that are all 1 in this part
             part = Columns(part.source.clone(self.dtype), cache_bytes)
         self.maker: Maker = DifferenceMaker(shared.store, part.store)
-        self._shared, self._own, self._part = shared, Columns(shared.source.clone(), cache_bytes), part
+        self._shared, self._columns, self._part = shared, Columns(shared.source.clone(), cache_bytes), part
         self.n_voters, self.n_rows = part.source.n_voters, shared.source.n_rows - part.source.n_rows
 
     def clone(self, dtype: np.dtype | None = None) -> SummedGram:
@@ -335,4 +336,4 @@ class RestGram:
 
     def write(self, voter: int, out: np.ndarray) -> None:
         """Where there is no room in what is shared."""
-        np.subtract(self._own.column(voter), self._part.column(voter), out=out)
+        np.subtract(self._columns.column(voter), self._part.column(voter), out=out)

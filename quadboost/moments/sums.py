@@ -14,8 +14,8 @@ import numpy as np
 
 from .._core import dot
 from ..data.exact import MOST_ROWS, SAME_IN_ANY_ORDER, Scales
-from ..kernels.gram import voter_sums
 from ..kernels.sums import bin_sums, matrix_products
+from ..kernels.voters import voter_sums
 from ..voters.columns import Voters
 
 DIFFERENT_SCALES = (

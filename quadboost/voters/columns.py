@@ -24,8 +24,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..kernels.bins import code_rows
-from ..kernels.gram import Layout
 from ..kernels.sums import score_codes
+from ..kernels.voters import Layout, step_values
 from .bins import bin_index, starts
 from .trees import Trees, leaf_codes
 
@@ -77,36 +77,6 @@ class Intervals(NamedTuple):
 
     def joined(self, other: Intervals) -> Intervals:
         return Intervals(*map(np.concatenate, zip(self, other, strict=True)))
-
-    def of_column(self, voters: slice, first_bin: int) -> Intervals:
-        """The intervals of one column's voters, in its own bin numbers."""
-        return Intervals(*(bins[voters] - first_bin for bins in self))
-
-    def outputs(self, voter: int, n_bins: int) -> np.ndarray:
-        """What a voter says in each bin: -1, 0 or +1."""
-        votes = np.zeros(n_bins, dtype=np.int32)
-        votes[: self.whole[voter] + 1] = -1
-        votes[self.low[voter] + 1 : self.high[voter] + 1] = 1
-        return votes
-
-    def step_values(self, weight: np.ndarray, n_bins: int) -> np.ndarray:
-        """What weighted voters add up to in each bin, shape (n_bins, n_outputs); `weight` has a row per voter."""
-        values, everywhere = np.zeros((2, n_bins, weight.shape[1]))
-        n_nested = self._n_nested()
-        if n_nested:  # many, perhaps: not one by one
-            first = int(self.low[0]) + 1
-            values[first : first + n_nested] = np.cumsum(weight[:n_nested], axis=0)
-        for voter in range(n_nested, len(weight)):
-            values[self.low[voter] + 1 : self.high[voter] + 1] += weight[voter]
-        abstains = self.whole < n_bins - 1
-        everywhere[:-1] += weight[abstains].sum(axis=0)
-        everywhere += weight[~abstains].sum(axis=0)
-        return 2.0 * values - everywhere
-
-    def _n_nested(self) -> int:
-        """How many leading voters have the same last bin and begin one bin after the other, up to that."""
-        n = int(np.count_nonzero(self.high == self.high[:1]))
-        return n if n and (self.low[:n] == np.arange(self.high[0] - n, self.high[0])).all() else 0
 
 
 @dataclass(frozen=True)
@@ -213,78 +183,57 @@ class Voters:
 
     def votes(self, voter: int) -> tuple[int, np.ndarray]:
         """The voter's column, and its output (-1, 0 or +1) in each of the column's bins."""
-        column, position = (int(found) for found in self.locate(voter))
-        return column, self._own(column).outputs(position, int(self.n_cuts[column]) + 2)
+        column = int(self.locate(voter)[0])
+        low, high, whole = (bins[voter] - self.bin_start[column] for bins in self.intervals)
+        votes = np.zeros(self.n_cuts[column] + 2, dtype=np.int32)
+        votes[: whole + 1] = -1
+        votes[low + 1 : high + 1] = 1
+        return column, votes
 
-    def step_values(self, column: int, weight: np.ndarray) -> np.ndarray:
-        """What the voters of a column add up to in each of its bins, given the weights (K, n_outputs) of all voters."""
-        weights = weight[self.voter_start[column] : self.voter_start[column + 1]]
-        return self._own(column).step_values(weights, int(self.n_cuts[column]) + 2)
+    def step_values(self, weight: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What weighted voters add up to in the bins of some columns, which ascend; and where each column begins.
+
+        Shapes (K, n_outputs), K being all voters, and (bins of these columns, n_outputs).
+        """
+        weight, start = np.ascontiguousarray(weight), starts(self.n_cuts[columns] + 2)
+        values = np.zeros((start[-1], weight.shape[1]))
+        step_values(self.layout, columns, start, weight, self._sums_at_values(weight, columns), values)
+        return values, start
+
+    def _sums_at_values(self, weight: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """The weights of each column's voters but "is missing", added up: old models predict what they always have."""
+        features = columns[columns < self.n_features]
+        found = np.empty((len(columns), weight.shape[1]))
+        first_and_n = zip(self.voter_start[features].tolist(), self.n_cuts[features].tolist(), strict=True)
+        for number, (first, n) in enumerate(first_and_n):
+            found[number] = weight[first : first + n].sum(axis=0)
+        tree = self.trees.tree[~self.trees.is_root]
+        for output, of_rules in enumerate(weight[self.first_rule :].T):
+            sums = np.bincount(tree, of_rules, self.trees.n_trees)
+            found[len(features) :, output] = sums[columns[len(features) :] - self.n_features]
+        return found
 
     def scores(self, codes: np.ndarray, weight: np.ndarray, intercept: np.ndarray, n_threads: int = 1) -> np.ndarray:
         """Scores of coded rows, shape (m, n_outputs), given the weights (K, n_outputs) of all voters."""
-        columns, values = self.values(weight)
+        columns = self.columns_of(weight)
+        values, start = self.step_values(weight, columns)
         scores = np.tile(intercept, (len(codes), 1))
-        table = np.vstack([*values, np.zeros((1, weight.shape[1]))])  # never empty, for the kernel
-        score_codes(codes, columns, starts([len(table) for table in values])[:-1], table, scores, n_threads)
+        score_codes(codes, columns, start, values, scores, n_threads)
         return scores
 
-    def values(self, weight: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
-        """The columns that have a weight, and what each is worth in its bins."""
-        columns = np.unique(self.locate(np.flatnonzero(weight.any(axis=1)))[0])
-        values = [self.step_values(column, weight) for column in columns[columns < self.n_features].tolist()]
-        trees = columns[columns >= self.n_features] - self.n_features
-        if len(trees):
-            at_nodes = np.zeros((self.trees.n_nodes, weight.shape[1]))
-            at_nodes[~self.trees.is_root] = weight[self.first_rule :]
-            at_leaves = self.trees.leaf_values(at_nodes)[self.trees.is_leaf]
-            first = starts(self.trees.n_leaves)
-            empty = np.zeros((1, weight.shape[1]))
-            values += [np.vstack([empty, at_leaves[first[t] : first[t + 1]], empty]) for t in trees.tolist()]
-        return columns, values
+    def columns_of(self, weight: np.ndarray) -> np.ndarray:
+        """The columns that have a weight."""
+        return np.unique(self.locate(np.flatnonzero(weight.any(axis=1)))[0])
 
     def changes(self, codes: np.ndarray, voter: np.ndarray, delta: np.ndarray) -> np.ndarray:
-        """By how much scores of coded rows change, but for rounding, when the weights of some voters do."""
-        columns = np.unique(self.locate(voter)[0])
-        return self.scores_of_bins(codes, self.bin_values(delta[None], voter), columns)[:, 0]
-
-    def bin_values(self, weight: np.ndarray, voter: np.ndarray | None = None) -> np.ndarray:
-        """What weighted voters add up to in every bin of all columns, shape (bins + 1, n_outputs): one too many.
-
-        As `values`, but for rounding, and quicker: the steps of all columns are one running sum. `weight` is of shape
-        (n_outputs, K), or has the weights of some voters only.
-        """
-        some = slice(None) if voter is None else voter
-        low, high, whole = (bins[some] + 1 for bins in self.intervals)
-        first, n_bins = self._first_bin[some], int(self.bin_start[-1]) + 1
-        values = np.empty((n_bins, len(weight)))
-        for output, each in enumerate(weight):
-            inside = np.bincount(low, each, n_bins) - np.bincount(high, each, n_bins)
-            rises = 2.0 * inside - np.bincount(first, each, n_bins) + np.bincount(whole, each, n_bins)
-            np.cumsum(rises, out=values[:, output])
-        return values
-
-    def scores_of_bins(
-        self, codes: np.ndarray, values: np.ndarray, columns: np.ndarray | None = None, n_threads: int = 1
-    ) -> np.ndarray:
-        """Scores (m, n_outputs) of coded rows, given what every bin is worth, by all columns or some."""
-        columns = self.columns_with_voters if columns is None else columns
-        scores = np.zeros((len(codes), values.shape[1]))
-        score_codes(codes, columns, self.bin_start[columns], values, scores, n_threads)
-        return scores
+        """By how much scores of coded rows change when the weights of some voters do."""
+        weight = np.zeros((self.n_voters, 1))
+        weight[voter, 0] = delta
+        return self.scores(codes, weight, np.zeros(1))[:, 0]
 
     @cached_property
     def columns_with_voters(self) -> np.ndarray:
         return np.flatnonzero(np.diff(self.voter_start))
-
-    @cached_property
-    def _first_bin(self) -> np.ndarray:
-        """Where the bins of the column of each voter begin."""
-        return np.repeat(self.bin_start[:-1], np.diff(self.voter_start))
-
-    def _own(self, column: int) -> Intervals:
-        voters = slice(self.voter_start[column], self.voter_start[column + 1])
-        return self.intervals.of_column(voters, int(self.bin_start[column]))
 
     def code(self, X: np.ndarray, n_threads: int = 1) -> np.ndarray:
         """The bin of every value of X, as small integers, and the leaf of every tree."""

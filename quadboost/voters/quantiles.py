@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..kernels.bins import furthest_ends, quantile_ends
+from ..kernels.quantiles import furthest_ends, quantile_ends
 
 
 def quantile_borders(before: np.ndarray, n_bins: int) -> np.ndarray:

@@ -13,11 +13,11 @@ def sides(trees: Trees, features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     Of a categorical feature: whether it is not one of some levels, and whether it is one.
     """
     below, above = np.zeros((2, trees.n_nodes, len(features)), dtype=bool)
-    for node in np.flatnonzero(~trees.is_leaf).tolist():
-        left, right = node + 1, int(trees.right[node])
-        is_asked = features == trees.feature[node]
-        below[left], above[left] = below[node] | is_asked, above[node]
-        below[right], above[right] = below[node], above[node] | is_asked
+    for nodes in trees.levels():
+        left, right = nodes + 1, trees.right[nodes]
+        is_asked = features == trees.feature[nodes, None]
+        below[left], above[left] = below[nodes] | is_asked, above[nodes]
+        below[right], above[right] = below[nodes], above[nodes] | is_asked
     return below, above
 
 

@@ -14,7 +14,8 @@ import numpy as np
 from ..common.checks import InfiniteValue, at_least, one_of
 from ..common.threads import in_threads, threads_for
 from ..data.exact import Extent
-from ..kernels.bins import copy_columns, distinct_runs
+from ..kernels.bins import copy_columns
+from ..kernels.quantiles import distinct_runs
 from .columns import Voters, checked_values
 from .quantiles import quantile_borders
 

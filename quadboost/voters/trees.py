@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..kernels.trees import fill_reach, find_right, leaf_values, leaves_of_codes
+from ..kernels.trees import fill_reach, find_right, leaves_of_codes
 from .bins import starts
 
 MOST_LEAVES = 254  # of a tree: numbers of leaves are bytes, from 1 on
@@ -114,6 +114,14 @@ class Trees:
         """The node to the right of each, counted over all trees; -1 for a leaf. The one to the left is the next."""
         return self._ends[1]
 
+    def levels(self) -> list[np.ndarray]:
+        """The nodes with others below them, from the roots down: those of each depth."""
+        found, nodes = [], self.start[:-1]
+        while len(nodes := nodes[~self.is_leaf[nodes]]):
+            found.append(nodes)
+            nodes = np.concatenate([nodes + 1, self.right[nodes]])
+        return found
+
     @cached_property
     def n_conditions(self) -> np.ndarray:
         """How many conditions lead to each node."""
@@ -148,11 +156,8 @@ class Trees:
     def used(self, is_used: np.ndarray) -> tuple[Trees, np.ndarray]:
         """Trees with a node that is used, without what is below the last such nodes; and which nodes were kept."""
         below = np.append(0, np.cumsum(is_used))
-        kept = np.ones(self.n_nodes, dtype=bool)
-        for node in np.flatnonzero(~self.is_leaf).tolist():
-            has_used = below[self.end[node]] > below[node + 1]
-            if not has_used:
-                kept[node + 1 : self.end[node]] = False
+        kept, inner = np.ones(self.n_nodes, dtype=bool), np.flatnonzero(~self.is_leaf)
+        kept[inner + 1] = kept[self.right[inner]] = below[self.end[inner]] > below[inner + 1]
         tree_used = np.diff(below[self.start]) > 0
         kept &= tree_used[self.tree] if self.n_trees else kept
         number = np.append(0, np.cumsum(kept))
@@ -166,13 +171,6 @@ class Trees:
             np.where(is_leaf, 0.0, self.threshold[kept]),
             np.where(is_leaf, 0, self.missing_right[kept]).astype(np.uint8),
         ), kept
-
-    def leaf_values(self, weight: np.ndarray) -> np.ndarray:
-        """What a tree is worth in each leaf, given the weights (n_nodes, n_outputs); zero at other nodes."""
-        values = np.zeros(weight.shape)
-        if self:
-            leaf_values(self.start, self.right, weight, weight.copy(), values)
-        return values
 
     def part(self, first: int, last: int) -> Trees:
         """The trees first..last - 1."""
@@ -234,14 +232,11 @@ def leaf_codes(
         out = np.ones((len(codes), part.n_trees), dtype=np.uint8)
         inner = np.flatnonzero(~part.is_leaf)
         feature, threshold = part.feature[inner], part.threshold[inner]
-        cut = np.array(
-            [
-                asked + 1 if is_level[f] else np.searchsorted(cuts[f], asked)
-                for f, asked in zip(feature.tolist(), threshold.tolist(), strict=True)
-            ],
-            dtype=np.int64,
-        )
-        reach = Reach.of(part, n_bins[np.unique(feature)], cut, is_level[feature].astype(np.uint8))
+        asked, cut = np.unique(feature), np.empty(len(inner), dtype=np.int64)
+        for f in asked.tolist():
+            at = feature == f
+            cut[at] = threshold[at] + 1 if is_level[f] else np.searchsorted(cuts[f], threshold[at])
+        reach = Reach.of(part, n_bins[asked], cut, is_level[feature].astype(np.uint8))
         bins, left = (
             np.empty((n_threads, len(reach.feature)), np.int32),
             np.empty((n_threads, reach.table.shape[1]), np.uint32),

@@ -118,7 +118,22 @@ def ranking(by_table: pd.DataFrame, names: Sequence[str], figure: str, options: 
     if np.isfinite(ranks.chance):
         words += f" That all are alike has a chance of {ranks.chance:.1g} (Friedman's test)."
     rows = [(name, f"{mean:.2f}") for name, mean in zip(ranks.names, ranks.mean, strict=True)]
-    return [*parts, words, markdown_table(["method", "mean rank"], rows)]
+    return [*parts, words, markdown_table(["method", "mean rank"], rows), *alone(losses)]
+
+
+def alone(losses: pd.DataFrame) -> list[str]:
+    """The mean rank that each of ours has beside the other libraries: sisters are often next to one another."""
+    ours = [name for name in losses if METHODS[name].is_ours]
+    others = [name for name in losses if not METHODS[name].is_ours]
+    if len(ours) < 2 or not others:
+        return []
+    rows = []
+    for name in ours:
+        ranks = Ranks.of([name, *others], losses[[name, *others]].to_numpy())
+        place = ranks.names.index(name)
+        rows.append([title(name), f"{ranks.mean[place]:.2f}", f"{place + 1} of {len(ranks.names)}"])
+    said = f"One of ours at a time, beside the {len(others)} others:"
+    return [said, markdown_table(["method", "mean rank", "place"], rows)]
 
 
 def losses(by_table: pd.DataFrame, names: Sequence[str]) -> list[str]:

@@ -18,7 +18,7 @@ from weighted_problem import WeightedProblem, assert_same_run, each_intercept, e
 import quadboost
 from quadboost import boost, moments_from_matrix
 from quadboost.boosting.penalties import L1, L2, NoPenalty
-from quadboost.kernels.gram import Maker
+from quadboost.kernels.store import Maker
 from quadboost.moments.gram import Gram
 
 

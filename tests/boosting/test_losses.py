@@ -76,6 +76,28 @@ def test_no_smaller_curvature_would_do(loss, y):
     assert 2 * change[0] / (step * step).sum() == pytest.approx(loss.curvature, rel=1e-2)
 
 
+@each
+def test_the_conjugate_is_reached_at_the_scores_of_a_pull_and_nowhere_exceeded(loss, y):
+    scores = SCORES[:, : y.shape[1]]
+    pull = loss.pull(scores, y)
+    np.testing.assert_allclose(loss.within(pull, y), pull, atol=1e-12)
+    np.testing.assert_allclose(loss.conjugate(pull, y), -(pull * scores).sum(axis=1) - loss.values(scores, y))
+    for part in (0.3, 1.0):
+        some = part * pull
+        for _ in range(20):
+            others = 3 * SCORES[RNG.permutation(M), : y.shape[1]]
+            assert (-(some * others).sum(axis=1) - loss.values(others, y) <= loss.conjugate(some, y) + 1e-9).all()
+
+
+@each
+def test_a_pull_that_no_score_has_is_brought_to_one_near_it(loss, y):
+    for far in (-40.0, 40.0):
+        pull = loss.within(loss.pull(SCORES[:, : y.shape[1]], y) + far, y)
+        assert np.isfinite(loss.conjugate(pull, y)).all()
+        if loss.name in ("huber", "quantile") or y.shape[1] == 1:
+            np.testing.assert_allclose(pull, loss.pull(np.full(y.shape, -far), y), atol=1e-9)
+
+
 @pytest.mark.parametrize("weight", [None, RNG.random(M) + 0.1], ids=["plain", "weighted"])
 @pytest.mark.parametrize("name", ["squared", "logistic", "multinomial", "poisson"])
 def test_the_constant_is_the_best_one(name, weight):

@@ -29,18 +29,21 @@ def test_the_next_pause_is_the_first_round_at_which_something_is_to_be_done(opti
     monkeypatch.setattr(schedule, "LOOK_EVERY", 30)
     plan = Schedule(max_rounds=101, **options)
     for round in range(101):
-        known = next(t for t in range(round + 1, 102) if t == 101 or any(t % step == 0 for step in [30, 40, *steps]))
-        assert plan.next_pause(round) == known
+        for has_gap, looks in ((True, [30]), (False, [])):
+            every = [40, *looks, *steps]
+            known = next(t for t in range(round + 1, 102) if t == 101 or any(t % step == 0 for step in every))
+            assert plan.next_pause(round, has_gap) == known
 
 
 def test_slopes_are_made_anew_now_and_then():
-    rounds = {Schedule(max_rounds=10**9).next_pause(REFRESH_EVERY * n - 1) for n in (1, 2, 3)}
+    rounds = {Schedule(max_rounds=10**9).next_pause(REFRESH_EVERY * n - 1, True) for n in (1, 2, 3)}
     assert rounds == {REFRESH_EVERY, 2 * REFRESH_EVERY, 3 * REFRESH_EVERY}
 
 
-def test_the_gap_is_looked_at_now_and_then():
-    assert Schedule().next_pause(0) == LOOK_EVERY
-    assert Schedule().next_pause(LOOK_EVERY + 1) == 2 * LOOK_EVERY
+def test_the_gap_is_looked_at_now_and_then_where_there_is_one():
+    assert Schedule().next_pause(0, True) == LOOK_EVERY
+    assert Schedule().next_pause(LOOK_EVERY + 1, True) == 2 * LOOK_EVERY
+    assert Schedule().next_pause(0, False) == REFRESH_EVERY
 
 
 def test_a_number_of_rounds_between_sweeps_is_told_from_auto_and_never():

@@ -275,7 +275,7 @@ def test_scores_are_monotone_in_features_by_their_names(given, table, run):
     [
         ("label", ["--loss", "logistic"], QuadBoostClassifier(loss="logistic")),
         ("income", ["--loss", "huber", "--huber-width", 900], QuadBoostRegressor(loss="huber", huber_width=900.0)),
-        ("id", ["--task", "regression", "--loss", "poisson"], QuadBoostRegressor(loss="poisson")),
+        ("id", ["--loss", "poisson"], QuadBoostRegressor(loss="poisson")),
         ("income", ["--loss", "quantile", "--quantile", 0.8], QuadBoostRegressor(loss="quantile", quantile=0.8)),
     ],
 )
@@ -296,9 +296,17 @@ def test_under_every_loss_the_model_is_that_of_python(target, options, model, tm
 @pytest.mark.parametrize(
     ("target", "options", "message"),
     [
-        ("label", ["--loss", "poisson"], "loss"),
+        ("label", ["--loss", "poisson"], "a regression needs numbers"),
+        ("income", ["--quantile", 0.9], "--quantile is for --loss quantile; give that too, or leave it out"),
+        ("income", ["--huber-width", 9, "--loss", "quantile"], "--huber-width is for --loss huber"),
         ("income", ["--loss", "quantile", "--quantile", 2], "--quantile 2.0 must lie between 0 and 1"),
-        ("income", ["--loss", "logistic", "--task", "regression"], "loss"),
+        ("income", ["--loss", "logistic", "--task", "regression"], "--loss logistic is for classification"),
+        ("label", ["--eval-metric", "error"], "--eval-metric error is for validation rows; give --validation too"),
+        (
+            "label",
+            ["--eval-metric", "mae", "--validation", 0.2],
+            "is not for classification; use one of error, log_loss",
+        ),
     ],
 )
 def test_a_loss_that_is_for_other_targets_is_refused(target, options, message, tmp_path, run):
@@ -307,3 +315,15 @@ def test_a_loss_that_is_for_other_targets_is_refused(target, options, message, t
     refused = run("train", "people.csv", "--target", target, "--drop", *others, *options, "-o", "m.h5").refused()
     assert message in refused
     assert not Path("m.h5").exists()
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_validation_rows_can_choose_by_a_metric(loss, table, run):
+    given = ["--drop", "id", "income", "--loss", loss, "--validation", "people.csv", "--eval-metric", "log_loss"]
+    out = run("train", "people.csv", "--target", "label", *given, "-o", "m.h5").ok()
+    X = features(table)
+    model = QuadBoostClassifier(loss=loss).fit(X, table["label"], X_val=X, y_val=table["label"], eval_metric="log_loss")
+    np.testing.assert_array_equal(quadboost.load("m.h5").decision_function(X), model.decision_function(X))
+    if loss == "logistic":
+        told = model.ensemble_.info["outputs"][0]
+        assert f"loss      training {told['risk']:.6g}, validation {told['validation_risk']:.6g}" in out

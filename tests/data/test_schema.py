@@ -319,3 +319,13 @@ def test_no_name_of_a_column_changes_what_a_table_is():
     schema, matrix = learn_and_convert(pd.DataFrame([range(len(names))], columns=names))
     assert schema.feature_names == tuple(names)
     assert same(matrix, [range(len(names))])
+
+
+def test_features_go_by_name_or_number():
+    named = FrameSchema(3, ("u", "v", "w"), {})
+    assert [named.number_of(feature) for feature in ("v", 2)] == [1, 2]
+    for wrong, message in (("q", "'q' is not known; the features are"), (3, "must be a number from 0 to 2")):
+        with pytest.raises(ValueError, match=message):
+            named.number_of(wrong)
+    with pytest.raises(ValueError, match="feature='u': these features have no names; give a number"):
+        FrameSchema(3, None, {}).number_of("u")

@@ -85,7 +85,6 @@ def test_log_odds_are_those_of_the_probabilities():
         (QuadBoostClassifier(calibration="platt"), "calibration='platt' is not known; use 'auto' or None"),
         (QuadBoostClassifier(loss="logistic", mode="forward"), "mode='forward' is for loss='squared'"),
         (QuadBoostClassifier(loss="logistic", reg_lambda="theory"), "reg_lambda='theory' is for loss='squared'"),
-        (QuadBoostClassifier(loss="logistic", warm_start=True), "warm_start is for loss='squared'"),
         (QuadBoostRegressor(loss="logistic"), "loss='logistic' is not known; use 'squared', 'huber'"),
         (QuadBoostRegressor(loss="quantile", quantile=1.5), "quantile=1.5 must lie between 0 and 1"),
         (QuadBoostRegressor(loss="quantile", quantile=0), "quantile=0 must lie between 0 and 1"),

@@ -53,6 +53,17 @@ def test_the_best_pass_on_the_validation_rows_is_taken(name):
 
 
 @each
+def test_the_figures_are_those_of_the_pass_that_was_taken(name):
+    model = fitted(name)
+    losses, history = one(model.history_)["validation_loss"], one(model.history_)
+    best, told = int(np.argmin(losses)), model.ensemble_.info["outputs"][0]
+    assert best < len(losses) - 1
+    assert (told["risk"], told["validation_risk"]) == (history["loss"][best], losses[best])
+    assert "violation" not in told  # of another pass
+    assert np.sum(model.n_rounds_) == history["rounds"][best] < history["rounds"][-1]
+
+
+@each
 def test_a_fraction_of_the_rows_can_be_set_aside(name):
     model = estimator(name, validation_fraction=0.3, random_state=0).fit(X, TARGETS[name])
     assert model.ensemble_.info["validation_rows"] == np.ceil(0.3 * M)
@@ -101,6 +112,7 @@ def test_the_best_round_by_a_metric_is_taken_under_the_squared_loss(calibration)
     values, rounds = (model.history_[f"validation_metric{more}"] for more in ("", "_round"))
     assert model.n_rounds_ == rounds[np.argmin(values)]
     assert values.min() == np.mean(model.predict(X[HELD_OUT]) != LABELS[HELD_OUT])
+    assert model.ensemble_.info["outputs"][0]["risk"] == model.history_["risk"][model.n_rounds_ - 1]
 
 
 def test_a_function_sees_labels_and_probabilities_and_less_is_better():
@@ -137,6 +149,7 @@ def broken(y, found):
         (broken, "eval_metric raised RuntimeError: no such thing; it is called with y and predictions"),
         (lambda y, found: np.nan, "eval_metric returned nan; it must be a number"),
         (lambda y, found: None, "eval_metric returned None; it must be a number"),
+        (lambda y, found: "0.5", "eval_metric returned '0.5'; it must be a number"),
     ],
 )
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
@@ -144,6 +157,14 @@ def test_a_metric_that_means_nothing_is_refused(metric, message, loss):
     model, rows = squared(loss=loss)
     with pytest.raises(ValueError, match=message):
         model.fit(*rows, eval_metric=metric)
+
+
+def test_rows_that_a_metric_has_no_value_on_are_refused():
+    one = LABELS[HELD_OUT] == 1
+    with pytest.raises(ValueError, match="eval_metric='roc_auc' has no value on these validation rows"):
+        QuadBoostClassifier(**OPTIONS).fit(
+            X[TRAIN], LABELS[TRAIN], None, X[HELD_OUT][one], LABELS[HELD_OUT][one], eval_metric="roc_auc"
+        )
 
 
 def test_a_metric_needs_validation_rows():

@@ -29,6 +29,11 @@ def fitted(name, weight=None, **changes):
     return type(estimator)(**{**estimator.get_params(), **changes}).fit(X, TARGETS[name], weight)
 
 
+def one(values):
+    """What is told of each output, of the first."""
+    return values[0] if isinstance(values, list) else values
+
+
 def refused(estimator):
     """Checks that give negative targets, whatever the tags say."""
     return {"check_regressor_multioutput": "targets are negative"} if estimator.loss == "poisson" else {}
@@ -156,6 +161,24 @@ def test_standardized_targets_have_predictions_in_their_own_units(loss):
     np.testing.assert_allclose(other, 1000 * one, rtol=1e-3, atol=1.0)
 
 
+# --- warm starts ---------------------------------------------------------------------------------------------
+
+
+@each
+def test_a_warm_start_goes_on_from_the_weights_of_before(name):
+    """A fit that a callback has cut short, and goes on, ends near where a whole one does."""
+    whole = fitted(name, reg_lambda=0.02, tol=1e-6)
+    short = fitted(name, reg_lambda=0.02, tol=1e-6, warm_start=True, callbacks=[lambda number, *_: number == 2])
+    cut, end = [one(model.history_)["objective"][-1] for model in (short, whole)]
+    short.set_params(callbacks=None).fit(X, TARGETS[name])
+    found = one(short.history_)["objective"]
+    assert found[0] <= cut + 1e-12
+    assert cut > end + 1e-5 * abs(end)
+    assert found[-1] < end + 0.1 * (cut - end)
+    with pytest.raises(ValueError, match=r"warm_start goes on from a fit with reg_lambda=0\.02"):
+        short.set_params(reg_lambda=0.1).fit(X, TARGETS[name])
+
+
 # --- bad input -----------------------------------------------------------------------------------------------
 
 
@@ -187,7 +210,6 @@ def test_a_parameter_that_means_nothing_is_refused_by_name_and_value(estimator, 
     ("changes", "message"),
     [
         ({"mode": "forward"}, "mode='forward' is for loss='squared' or trees; with loss='{}' use mode='corrective'"),
-        ({"warm_start": True}, "warm_start is for loss='squared', not for '{}'; set warm_start=False"),
         ({"reg_lambda": "theory"}, "reg_lambda='theory' is for"),
     ],
 )

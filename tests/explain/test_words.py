@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from explained import several_outputs
 
-from quadboost.explain.words import feature_name, feature_number, level_text, number_text, shortened, value_text
+from quadboost.explain.words import feature_name, level_text, number_text, shortened, value_text
 
 
 def test_numbers_are_as_people_write_them():
@@ -23,16 +22,10 @@ def test_values_are_named_by_their_levels():
     assert level_text(list("abcdef")) == "a, b, c and 3 more"
 
 
-def test_features_go_by_name_or_number():
+def test_features_without_names_have_numbers():
     model = several_outputs()
     assert feature_name(model, 2) == "feature 2"
-    named = model.replace(feature_names=["u", "v", "w"])
-    assert (feature_name(named, 2), feature_number(named, "v"), feature_number(named, 2)) == ("w", 1, 2)
-    for wrong, message in (("q", "'q' is not known; the features are"), (3, "must be a number from 0 to 2")):
-        with pytest.raises(ValueError, match=message):
-            feature_number(named, wrong)
-    with pytest.raises(ValueError, match="these features have no names"):
-        feature_number(model, "u")
+    assert feature_name(model.replace(feature_names=["u", "v", "w"]), 2) == "w"
 
 
 def test_long_text_is_cut():

@@ -45,7 +45,7 @@ def test_stumps_have_the_sign_of_their_feature_and_is_missing_is_free():
     np.testing.assert_array_equal(limits.upper == 0, (feature == 1) & (kind != MISSING))
     assert (kind == MISSING).any()
     assert limits.factor is None
-    assert limits_of(voters, np.zeros(4), by_length=True) is None
+    assert limits_of(voters, np.zeros(4), penalty="l1") is None
     assert limits_of(voters) is None
 
 
@@ -68,16 +68,29 @@ def test_a_rule_may_move_where_all_its_conditions_let_it():
 def test_a_rule_is_penalised_by_the_root_of_its_length():
     X, y = table()
     voters = voters_with_trees(X, y)
-    limits = limits_of(voters, by_length=True)
+    limits = limits_of(voters, penalty="l1")
     assert limits.lower is None
     assert (limits.factor[: voters.first_rule] == 1).all()
     paths = [path for path, is_root in zip(voters.trees.paths(), voters.trees.is_root, strict=True) if not is_root]
     length = [len({(voters.trees.feature[node], right) for node, right in path}) for path in paths]
     np.testing.assert_array_equal(limits.factor[voters.first_rule :], np.sqrt(length))
     assert max(length) > 2
-    both = limits_of(voters, np.array([1, 0, 0, 0]), by_length=True)
+    both = limits_of(voters, np.array([1, 0, 0, 0]), penalty="l1")
     np.testing.assert_array_equal(both.factor, limits.factor)
     assert (both.lower == 0).any()
+
+
+def test_under_l2_every_feature_has_the_same_share_and_stumps_a_share_of_rules():
+    """Of what is expected of squared weights: one over the squared factor, summed."""
+    X, y = table()
+    X[:, 3] = X[:, 3] > 0  # one threshold
+    voters = voters_with_trees(X, y)
+    expected = 1 / limits_of(voters, penalty="l2").factor ** 2
+    of_features = np.add.reduceat(expected[: voters.first_rule], voters.voter_start[:4])
+    np.testing.assert_allclose(of_features, of_features[0])
+    assert of_features.sum() == pytest.approx(0.3 * expected[voters.first_rule :].sum())
+    assert (expected[voters.first_rule :] == 1).all()
+    assert limits_of(voters, penalty="linf") is None
 
 
 @pytest.mark.thinned(5)
@@ -86,7 +99,7 @@ def test_a_rule_is_penalised_by_the_root_of_its_length():
 def test_stumps_and_rules_together_are_monotone_exactly(penalty, seed, tmp_path):
     X, y = table(seed)
     voters = voters_with_trees(X, y)
-    limits = limits_of(voters, SIGNS, by_length=True)
+    limits = limits_of(voters, SIGNS, penalty="l1")
     found = run_rounds(
         column_moments(voters, voters.code(X), y), limited(penalty, limits), Schedule(max_rounds=1000, tol=1e-3),
         mode="corrective", fit_intercept=True,

@@ -122,9 +122,32 @@ def test_the_violation_is_zero_only_at_the_minimum(name):
         [votes[rows.codes[:, c]] for c, votes in map(rows.voters.votes, range(rows.voters.n_voters))]
     )
     edge = (votes - votes.mean(axis=0)).T @ p / M  # no weight yet: the ridge adds nothing
-    assert begin.violation() == pytest.approx(np.abs(edge).max(), rel=1e-6)
+    assert begin.proof()[1] == pytest.approx(np.abs(edge).max(), rel=1e-6)
     done, _ = minimise(rows, loss, penalties, SCHEDULE, first)
-    assert done.violation() < 1e-2 * begin.violation()
+    assert done.proof()[1] < 1e-2 * begin.proof()[1]
+
+
+@pytest.mark.thinned(8)
+@each
+@pytest.mark.parametrize("fit_intercept", [True, False], ids=["intercept", "none"])
+@pytest.mark.parametrize("penalty", [L1(0.02), L2(0.1), LInf(0.1)], ids=lambda penalty: type(penalty).__name__)
+def test_the_gap_bounds_the_distance_from_the_minimum(name, penalty, fit_intercept):
+    rows, loss, first = rows_of(name, fit_intercept=fit_intercept)
+    penalties = penalties_of(penalty, rows)
+    passes = Passes(rows, loss, penalties, replace(SCHEDULE, tol=1e-12), first)
+    seen = []
+    for _ in range(200):
+        seen.append((passes.stage.objective, passes.proof()[0]))
+        if not passes.go():
+            break
+    least, last = passes.stage.objective, passes.proof()[0]
+    assert all(gap >= objective - least - 1e-9 for objective, gap in seen)
+    assert 0 <= last < 1e-3 * (seen[0][0] - least)
+
+
+def test_there_is_no_gap_without_a_penalty():
+    rows, loss, first = rows_of("poisson")
+    assert np.isnan(Passes(rows, loss, [NoPenalty()], SCHEDULE, first).proof()[0])
 
 
 @pytest.mark.parametrize("name", ["logistic", "poisson"])

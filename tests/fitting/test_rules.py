@@ -14,6 +14,7 @@ from quadboost.boosting.penalties import L2 as RidgePenalty
 from quadboost.boosting.rounds import run_rounds
 from quadboost.boosting.schedule import Schedule
 from quadboost.fitting.growth import Growth
+from quadboost.fitting.limits import penalty_factor
 from quadboost.fitting.measured import Measured, solves_at_once
 from quadboost.fitting.problem import Problem
 from quadboost.fitting.rules import ridge_strength, train_as_grown, train_ridge
@@ -59,9 +60,9 @@ def test_what_is_told_of_a_fit_is_true():
     problem, rows = measured()
     trained = train_ridge(problem, rows, L2, None)
     (found,) = trained.boosted
-    off = Y - scores(rows, trained)[:, 0]
+    off, factor = Y - scores(rows, trained)[:, 0], penalty_factor(rows.voters, "l2")
     assert found.risk == pytest.approx(np.mean(off**2), rel=1e-9)
-    assert found.objective == pytest.approx(found.risk + 0.05 * (found.weight**2).sum(), rel=1e-9)
+    assert found.objective == pytest.approx(found.risk + 0.05 * ((factor * found.weight) ** 2).sum(), rel=1e-9)
     assert found.first_risk == pytest.approx(Y.var(), rel=1e-9)
     assert found.dual_gap <= 1e-8 * found.first_risk
     assert found.history["objective"][-1] == pytest.approx(found.objective, rel=1e-6)
@@ -73,9 +74,10 @@ def test_the_strength_is_by_what_trees_explain_on_other_rows():
     votes = np.column_stack(
         [votes[rows.codes[:, f]] for f, votes in map(rows.voters.votes, range(rows.voters.n_voters))]
     )
-    r2 = rows.grown.r2
+    r2, factor = rows.grown.r2, penalty_factor(rows.voters, "l2")
     assert 0.02 < r2 < 0.99
-    assert ridge_strength(rows, auto) == pytest.approx(votes.var(axis=0).sum() / M * (1 - r2) / r2, rel=1e-9)
+    trace = (votes / factor).var(axis=0).sum()
+    assert ridge_strength(rows, auto) == pytest.approx(trace / M * (1 - r2) / r2, rel=1e-9)
     assert ridge_strength(rows, L2) == 0.05
 
 

@@ -15,7 +15,7 @@ import quadboost.common.threads
 import quadboost.moments.gram
 from quadboost import QuadBoostClassifier, moments_from_matrix
 from quadboost.data.exact import Scales
-from quadboost.kernels.gram import DifferenceMaker, Maker, Store
+from quadboost.kernels.store import DifferenceMaker, Maker, Store
 from quadboost.moments.gram import Columns, Gram, RestGram, SummedGram
 from quadboost.moments.moments import column_moments
 from quadboost.voters.thresholds import candidate_voters

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from some_trees import after, chain, random_trees, way_of
 
+from quadboost.model.steps import leaf_values
 from quadboost.voters.columns import Voters
 from quadboost.voters.trees import MOST_LEAVES, Trees, leaf_codes
 
@@ -63,7 +64,8 @@ def test_a_path_leads_from_the_root_to_its_node(trees):
 @of_sizes
 def test_leaf_values_are_the_votes_of_all_nodes(trees):
     weight = np.random.default_rng(0).normal(size=(trees.n_nodes, 3))
-    values = trees.leaf_values(weight)
+    weight[trees.is_root] = 0.0  # no voters
+    values = leaf_values(trees, weight)
     assert values.shape == (trees.n_nodes, 3)
     assert not values[~trees.is_leaf].any()
     for leaf in np.flatnonzero(trees.is_leaf).tolist():
@@ -123,7 +125,7 @@ def rows(n):
 
 
 def scores(trees, weight, X):
-    values = trees.leaf_values(weight)
+    values = leaf_values(trees, weight)
     return [sum(values[way_of(trees, t, row, LEVELS)[-1], 0] for t in range(trees.n_trees)) for row in X]
 
 

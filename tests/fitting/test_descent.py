@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
 
+from quadboost.fitting.descent import Curve, Descent, gap_within
 from quadboost.fitting.sketch import Sketch
-from quadboost.fitting.steps import Curve, Descent, gap_within
 
 ENOUGH = 1e-10
 

@@ -1,4 +1,4 @@
-"""Where rounds find Gram columns; see gram.pyx."""
+"""See store.pyx."""
 
 from libc.stdint cimport int64_t, uintptr_t
 
