@@ -41,6 +41,8 @@ DIRECTIVES = {
 
 # What Cython adds to every module (views of memory, above all) is compiled once: that is half of the time of a build.
 SHARED = "quadboost.kernels.shared"
+# Modules whose loops take no time, if they have any: the compiler need not take much either.
+COLD = {SHARED: ["-O0"], "quadboost.kernels.store": ["-O1"], "quadboost.kernels.quantiles": ["-O1"]}
 
 
 class BuildExt(build_ext):
@@ -57,8 +59,8 @@ class BuildExt(build_ext):
         for extension in self.extensions:
             extension.extra_compile_args += flags + openmp_compile
             extension.extra_link_args += openmp_link
-            if extension.name == SHARED and not msvc:
-                extension.extra_compile_args += ["-O0"]  # no loop of ours is in it
+            if not msvc:
+                extension.extra_compile_args += COLD.get(extension.name, [])
         self.force = self.flags_changed(flags + openmp_compile) or self.force
         self.write_c()
         super().build_extensions()

@@ -8,6 +8,7 @@ is below 2**-40 of the largest value for a million rows, and nothing for labels,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
@@ -262,4 +263,4 @@ def _shifted(value: np.ndarray, bits: int) -> np.ndarray:
 
 def _exponent(x: float) -> int:
     """The least e with x < 2**e."""
-    return int(np.frexp(x)[1])
+    return math.frexp(x)[1]

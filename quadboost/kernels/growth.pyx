@@ -8,7 +8,7 @@ from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, 
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
-from quadboost.kernels.types cimport code_t
+from quadboost.kernels.types cimport code_at, code_t
 
 cnp.import_array()
 
@@ -63,12 +63,6 @@ cdef struct growth_t:                # what one tree is grown from
     Py_ssize_t n_groups
     int64_t least_mass               # of a leaf
     int32_t most_columns             # different ones on the way to a leaf
-
-
-cdef inline int64_t _code(growth_t of, Py_ssize_t place) noexcept nogil:
-    if of.size == 1:
-        return (<const uint8_t*> of.codes)[place]
-    return (<const uint16_t*> of.codes)[place] if of.size == 2 else (<const uint32_t*> of.codes)[place]
 
 
 cdef void _add_rows(
@@ -204,7 +198,7 @@ cdef Py_ssize_t _few_bins(
     cdef int64_t code
     cdef uint64_t left
     for i in range(n_rows):
-        code = _code(of, rows[i] * of.d + f)
+        code = code_at(of.codes, of.size, rows[i] * of.d + f)
         bits[code >> 6] |= <uint64_t> 1 << (code & 63)
         bins[code * width] += of.mass[rows[i]]
         for k in range(of.n_targets):
@@ -301,7 +295,7 @@ cdef Py_ssize_t _divide(growth_t of, split_t split, int32_t* rows, Py_ssize_t n,
     """Put the rows that go right after those that go left; returns how many go left."""
     cdef Py_ssize_t i, n_left = 0, n_right = 0
     for i in range(n):
-        if _goes_right(of, split, _code(of, rows[i] * of.d + split.column)):
+        if _goes_right(of, split, code_at(of.codes, of.size, rows[i] * of.d + split.column)):
             scratch[n_right] = rows[i]
             n_right += 1
         else:

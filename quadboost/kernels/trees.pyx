@@ -1,10 +1,10 @@
 """Kernels of trees in preorder: what is below a node, and the leaves that coded rows fall into."""
 cimport numpy as cnp
 from cython.parallel cimport prange
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memset
 
-from quadboost.kernels.types cimport code_t
+from quadboost.kernels.types cimport code_at
 
 cnp.import_array()
 
@@ -107,18 +107,6 @@ def fill_reach(
 # The leaves of coded rows
 # ---------------------------------------------------------------------------------------------
 
-cdef void _leaves_of_row(
-    const code_t* codes, const int64_t* column, Py_ssize_t n, const uint32_t* table, const int64_t* start,
-    Py_ssize_t n_trees, Py_ssize_t words_each, int32_t* bins, uint32_t* left, uint8_t* out,
-) noexcept nogil:
-    cdef Py_ssize_t f, t
-    for f in range(n):
-        bins[f] = <int32_t> codes[column[f]]
-    reach(table, start, bins, 1, n, n_trees * words_each, left)
-    for t in range(n_trees):
-        out[t] = <uint8_t> (1 + leaf_left(left + t * words_each, words_each))
-
-
 def leaves_of_codes(
     cnp.ndarray codes,               # IN  (m, d), by rows, of one, two or four bytes
     const int64_t[::1] column,       # IN  (n) columns that trees ask for
@@ -129,17 +117,13 @@ def leaves_of_codes(
     int32_t[:, ::1] bins,            # scratch (n_threads, n)
     uint32_t[:, ::1] left,           # scratch (n_threads, words of all trees)
 ):
-    cdef Py_ssize_t m = codes.shape[0], d = codes.shape[1], n = column.shape[0], n_trees = out.shape[1], t, r
+    cdef Py_ssize_t m = codes.shape[0], d = codes.shape[1], n = column.shape[0], n_trees = out.shape[1], t, r, f, i
     cdef const void* data = cnp.PyArray_DATA(codes)
     cdef int size = cnp.PyArray_ITEMSIZE(codes), n_threads = <int> bins.shape[0]
     for t in prange(n_threads, nogil=True, schedule="static", num_threads=n_threads):
         for r in range(t * m // n_threads, (t + 1) * m // n_threads):
-            if size == 1:
-                _leaves_of_row(<const uint8_t*> data + r * d, &column[0], n, &table[0, 0], &start[0], n_trees,
-                               words_each, &bins[t, 0], &left[t, 0], &out[r, 0])
-            elif size == 2:
-                _leaves_of_row(<const uint16_t*> data + r * d, &column[0], n, &table[0, 0], &start[0], n_trees,
-                               words_each, &bins[t, 0], &left[t, 0], &out[r, 0])
-            else:
-                _leaves_of_row(<const uint32_t*> data + r * d, &column[0], n, &table[0, 0], &start[0], n_trees,
-                               words_each, &bins[t, 0], &left[t, 0], &out[r, 0])
+            for f in range(n):
+                bins[t, f] = code_at(data, size, r * d + column[f])
+            reach(&table[0, 0], &start[0], &bins[t, 0], 1, n, n_trees * words_each, &left[t, 0])
+            for i in range(n_trees):
+                out[r, i] = <uint8_t> (1 + leaf_left(&left[t, i * words_each], words_each))

@@ -14,6 +14,13 @@ ctypedef fused code_t:
     uint16_t
     uint32_t
 
+cdef inline uint32_t code_at(const void* codes, int size, Py_ssize_t i) noexcept nogil:
+    """The i-th of codes of one, two or four bytes."""
+    if size == 1:
+        return (<const uint8_t*> codes)[i]
+    return (<const uint16_t*> codes)[i] if size == 2 else (<const uint32_t*> codes)[i]
+
+
 # Counts of rows fit in 32 bits, which halves the memory traffic of a round. Weights are rounded so that their
 # sums are exact in doubles; targets times weights are fixed-point numbers of 64 bits.
 ctypedef fused count_t:

@@ -28,11 +28,12 @@ def run(capfd, monkeypatch, tmp_path):
 
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory):
-    """A directory with a table and the model of it, made once."""
+    """A directory with a table, the model of it, its figures and what was printed, by a process, made once."""
     directory = tmp_path_factory.mktemp("trained")
     write_table(people(), directory / "people.csv")
-    train = start("train", "people.csv", "--target", "label", "--drop", "income", "id", "-o", "model.h5", cwd=directory)
-    finish(train).ok()
+    columns = ("--target", "label", "--drop", "income", "id")
+    train = start("train", "people.csv", *columns, "-o", "model.h5", "--json", "figures.json", cwd=directory)
+    (directory / "printed.txt").write_text(finish(train).ok())
     return directory
 
 

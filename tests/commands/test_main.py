@@ -19,12 +19,8 @@ import quadboost
 pytest.importorskip("pyarrow")
 
 
-def test_a_table_is_learnt_and_predicted_by_the_commands_as_processes(table, tmp_path):
-    train = start(
-        "train", "people.csv", "--target", "label", "--drop", "income", "id", "-o", "model.h5", "--json", "j.json",
-        cwd=tmp_path,
-    )  # fmt: skip
-    out = finish(train).ok()
+def test_a_table_is_learnt_and_predicted_by_the_commands_as_processes(trained, model, table, tmp_path):
+    out = (trained / "printed.txt").read_text()
     lines = dict(line.split(maxsplit=1) for line in out.splitlines()[4:])
     assert list(lines) == [
         "rows",
@@ -45,7 +41,7 @@ def test_a_table_is_learnt_and_predicted_by_the_commands_as_processes(table, tmp
     labels = read_csv(tmp_path / "labels.csv")["prediction"]
     error = (labels != table["label"]).mean()
     assert error < 0.15
-    assert json.loads((tmp_path / "j.json").read_text())["error"] == pytest.approx(error)
+    assert json.loads((trained / "figures.json").read_text())["error"] == pytest.approx(error)
     assert float(lines["error"].split()[1]) == pytest.approx(error, rel=1e-4)
 
 

@@ -137,8 +137,8 @@ def test_rules_are_bars_and_pairs_heat_maps():
 
 def test_a_heat_map_of_very_many_bins_is_of_a_readable_size_with_few_labels():
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(2000, 2))
-    model = QuadBoostRegressor(n_trees=60, penalty="l2").fit(X, np.sin(3 * X[:, 0] * X[:, 1]))
+    X = rng.normal(size=(500, 2))
+    model = QuadBoostRegressor(n_trees=20, penalty="l2").fit(X, np.sin(3 * X[:, 0] * X[:, 1]))
     ax = model.plot_pair(0, 1)
     assert min(ax.images[0].get_array().shape) > 40
     assert max(ax.figure.get_size_inches()) <= 9

@@ -7,7 +7,7 @@ import pytest
 
 from quadboost.fitting.sketch import Sketch
 
-K = 120
+K = 60
 RNG = np.random.default_rng(0)
 
 

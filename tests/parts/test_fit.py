@@ -28,7 +28,11 @@ FITS = {
     "poisson": (QuadBoostRegressor, {"loss": "poisson", "thresholds": 9}, "counts"),
     "trees": (QuadBoostClassifier, {"n_trees": 4, "random_state": 3}, "labels"),
     "search": (QuadBoostClassifierCV, {"thresholds": 9, "reg_lambda": 3}, "labels"),
-    "search by a score": (QuadBoostClassifierCV, {"thresholds": 9, "reg_lambda": 3, "scoring": "roc_auc"}, "labels"),
+    "search by a score": (
+        QuadBoostClassifierCV,
+        {"thresholds": 9, "reg_lambda": 3, "scoring": "roc_auc", "rounds": [3, 30]},
+        "labels",
+    ),
 }
 
 
