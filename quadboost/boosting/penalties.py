@@ -215,10 +215,11 @@ class LInf(Penalty):
         return float(np.max(np.abs(edge) / eta, initial=0.0))
 
 
-# Of reg_lambda="auto"; measured, see docs/defaults.md.
+# Of "auto"; measured, see docs/defaults.md.
 AUTO_L1 = 0.4
 AUTO_L2_CORRECTIVE = 0.3
 AUTO_L2_FORWARD = 1600.0
+AUTO_LINF = 0.7
 
 
 def make_penalty(name: str | Penalty | None, reg_lambda: float = 0.0, alpha_max: float = 0.1) -> Penalty:
@@ -234,15 +235,21 @@ def make_penalty(name: str | Penalty | None, reg_lambda: float = 0.0, alpha_max:
     return makers[one_of("penalty", name, list(makers))]()
 
 
-def auto_lambda(name: str | None, mode: str, n_examples: float, target_scale: float, n_voters: int) -> float:
+def auto_strength(name: str | None, mode: str, n_examples: float, target_scale: float, n_voters: int) -> float:
     """The default strength of a penalty.
 
     The edge of a voter that has nothing to do with the target is noise of size target_scale / sqrt(n_examples):
     an l1 penalty must be of that size to keep such voters out. The more voters there are, the less each is expected
-    to weigh: an l2 penalty grows with their number. In forward mode it sets a step, for ten thousand of them.
+    to weigh: an l2 penalty grows with their number. In forward mode it sets a step, for ten thousand of them. Under
+    linf the weights of noise are all at the bound: K such voters explain as much noise as one would whose weight is
+    K / sqrt(n_examples) times the bound.
     """
     if name == "l1":
         return AUTO_L1 * target_scale / n_examples**0.5
     if name == "l2" and mode == "corrective":
         return AUTO_L2_CORRECTIVE * n_voters / n_examples
-    return AUTO_L2_FORWARD * n_voters**0.5 / n_examples if name == "l2" else 0.0
+    if name == "l2":
+        return AUTO_L2_FORWARD * n_voters**0.5 / n_examples
+    if name == "linf":
+        return AUTO_LINF * target_scale * n_examples**0.5 / max(1, n_voters) or 1.0  # where there is nothing to explain
+    return 0.0

@@ -14,9 +14,8 @@ from ..moments.moments import Moments
 from .penalties import Penalty
 
 MOST_TOGETHER = 2_000  # voters; time and memory for them grow with the square
-NEAR = 1e-4  # an iteration that brings no more than this share is the last
+NEAR = 1e-3  # an iteration that brings no more than this share is the last
 MOST_HALVES = 5
-MOST_STEPS = 2  # each ends where weights reach a bound
 ROUNDING = 1e-12  # of the largest curvature: below this a voter is a linear combination of the others
 
 
@@ -47,21 +46,13 @@ def reweighted(
     low = np.where((shrink > 0) & (sign > 0), 0.0, low)
     high = np.where((shrink > 0) & (sign < 0), 0.0, high)
     free = ~((x >= high) & (slope >= 0) | (x <= low) & (slope <= 0))
+    if not free.any():
+        return weight
+    voters, x, slope, ridge, low, high = (values[free] for values in (voters, x, slope, ridge, low, high))
+    gram = _gram(moments, columns, voters, fit_intercept)
+    gram[np.diag_indices(len(voters))] += ridge
     result = weight.copy()
-    for _ in range(MOST_STEPS):
-        if not free.any():
-            break
-        voters, x, slope, ridge, low, high = (values[free] for values in (voters, x, slope, ridge, low, high))
-        gram = _gram(moments, columns, voters, fit_intercept)
-        gram[np.diag_indices(len(voters))] += ridge
-        wanted = x + _newton_step(gram, slope)
-        end, slope = _way(gram, slope, x, wanted, low, high)
-        if end is None:
-            break
-        x = result[voters] = end
-        free = (x > low) & (x < high)
-        if free.all():
-            break
+    result[voters] = _way(gram, slope, x, x + _newton_step(gram, slope), low, high)
     return result
 
 
@@ -85,11 +76,11 @@ def _newton_step(gram: np.ndarray, slope: np.ndarray) -> np.ndarray:
 
 def _way(
     gram: np.ndarray, slope: np.ndarray, here: np.ndarray, wanted: np.ndarray, low: np.ndarray, high: np.ndarray
-) -> tuple[np.ndarray | None, np.ndarray]:
-    """Where to go, and the slope there: the whole step, half of it and so on, within bounds, or up to the first bound.
+) -> np.ndarray:
+    """Where to go: the whole step, half of it and so on, within bounds, or up to the first bound.
 
     That last one is sure to decrease the objective; the others reach many bounds at once. Once one does, shorter
-    ones are tried as long as they do better: each takes a pass over the matrix. None: none does.
+    ones are tried as long as they do better: each takes a pass over the matrix.
     """
     step = wanted - here
     bound = np.where(step > 0, high, low)
@@ -99,7 +90,7 @@ def _way(
     if room[first] < 1.0:
         n_halves = min(MOST_HALVES, int(-np.log2(max(room[first], 1e-300))) + 1)
         shares = [*0.5 ** np.arange(n_halves), room[first]]
-    best, most, left = None, 0.0, slope
+    best, most = here, 0.0
     product = np.empty(len(here))
     for share in shares:
         end = np.clip(wanted if share == 1.0 else here + share * step, low, high)  # by rounding it may be outside
@@ -108,7 +99,7 @@ def _way(
         _core.multiply(gram, end - here, product)
         decrease = _core.dot(end - here, 2.0 * slope - product)
         if decrease > most:
-            best, most, left = end, decrease, slope - product
-        elif best is not None:
+            best, most = end, decrease
+        elif best is not here:
             break
-    return best, left
+    return best

@@ -22,7 +22,6 @@ MANY = 0.01  # of the number of examples: active voters that half the strength a
 NEAR, FAR = 1e-3, 2e-2  # relative dual gaps along the path: near the minimum, and where the estimate falls steeply
 LEAST_SHARE = 1e-5  # the weakest strength, as a share of the strongest
 MOST_ACTIVE = 1 / 3  # of the number of examples: beyond, the estimate has a second, false minimum
-MOST_ROUNDS = 1_000_000
 
 # The estimate is uncertain by a few times 1 / m. It must rise by more than that to be past its minimum; and where its
 # voters improve it by less than the best of so many that are noise would, there is nothing to be learnt.
@@ -51,7 +50,7 @@ class Strengths:
 
     chosen: float
     points: tuple[Point, ...] = ()
-    n_rounds: int = 0  # of the path, up to the point from which rounds may go on
+    cut: str = ""  # why the path ended before it had an answer, as a reason to stop rounds
 
     def columns(self) -> dict[str, np.ndarray]:
         """For `history_`; none where there is no path."""
@@ -70,14 +69,14 @@ def strengths_by_gcv(
 
     The run is one under an l1 penalty, of any strength. It then stands on the path, near the chosen strength, and can
     go on under it. The minimum of few examples is uncertain: the strength is then between it and what a formula says.
+    The path ends early, with the best so far, where the schedule has no more rounds or time, or its callback says so.
     `tell` is called after each strength.
     """
-    start, points, marks = time.monotonic(), list[Point](), list[Mark]()
+    start, points, marks, cut = time.monotonic(), list[Point](), list[Mark](), ""
     n_voters = len(run.weight)
     cost = GROWN_COST if were_grown else 1.0 + CAUTION * n_voters / (n_voters + n_examples)
     strength = run.penalty.largest(run.edge, run.eta)
-    schedule = replace(schedule, callback=None, max_rounds=MOST_ROUNDS)
-    while not _is_past(points, n_examples):
+    while not (cut or _is_past(points, n_examples)):
         run.change(run.penalty.at(strength))
         run.go(replace(schedule.share(time.monotonic() - start, 1), tol=max(schedule.tol, _tol(points))))
         freedom = 1.0 - cost * (run.n_active + run.fit_intercept) / n_examples
@@ -85,13 +84,12 @@ def strengths_by_gcv(
         points.append(Point(strength, run.risk, gcv, run.n_active))
         marks.append(run.mark())
         tell()
-        if run.stop_reason != "converged":
-            break
+        cut = "" if run.stop_reason == "converged" else run.stop_reason
         strength *= _step(points, n_examples, n_voters)
     chosen = _choice(points, n_examples, PRIOR * float(np.sqrt(run.train.first_risk / n_examples)), n_voters)
     nearest = np.argmin([abs(np.log(point.strength / chosen)) for point in points]) if chosen > 0 else 0
     run.back_to(marks[nearest])
-    return Strengths(chosen, tuple(points), run.n_rounds)
+    return Strengths(chosen, tuple(points), cut)
 
 
 def _tol(points: list[Point]) -> float:

@@ -401,6 +401,14 @@ class QuadBoost(Explained, BaseEstimator):
             return
         if not self.tol > 0 or "validation_risk" in trained.boosted[0].history:
             return
+        if any(path.cut == "max_rounds" for path in trained.strengths):
+            warnings.warn(
+                f"max_rounds={self.max_rounds} was reached before reg_lambda='auto' had an answer; raise max_rounds, "
+                "or give reg_lambda a number",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+            return
         short = [
             result
             for result in trained.boosted

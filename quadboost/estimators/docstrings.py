@@ -15,7 +15,8 @@ TREE_PARAMETERS = """n_trees : int
 
 SHARED_PARAMETERS = """penalty : {"auto", "l1", "l2", "linf", None}
         Of the weights; "auto": l1, for few stumps, or with trees l2, for accuracy. None is the paper's vanilla
-        QuadBoost.
+        QuadBoost. Under l2 the weights of rules, and of more than 2,000 stumps, are not made by rounds but solved for
+        at once, unless stumps are asked for rounds: by `max_rounds`, `warm_start`, callbacks or validation rows.
     reg_lambda : float, "auto" or "theory"
         Strength of an l1 penalty, which adds 2 reg_lambda sum |a| to the risk, or of an l2 penalty, which adds
         reg_lambda sum a^2. "auto", for l1: by generalised cross-validation along the path from the strongest useful
@@ -25,13 +26,13 @@ SHARED_PARAMETERS = """penalty : {"auto", "l1", "l2", "linf", None}
         "theory", for labels only, is the one of the risk bound: larger than what predicts best. Under other losses the
         strength is that of mean(loss) + reg_lambda sum |a|, or + reg_lambda / 2 sum a^2; the squared loss is half the
         risk, so it means the same there.
-    alpha_max : float
-        Largest weight under the linf penalty.
+    alpha_max : float or "auto"
+        Largest weight under the linf penalty. "auto", with K voters: 0.7 std(y) sqrt(m) / K.
     mode : {"corrective", "forward"}
         A voter drawn again is re-weighted, or (the paper's plain loop) a second copy of it is added.
     max_rounds : int
-        Most boosting rounds, for each output (under other losses: in each pass). A `ConvergenceWarning` says when they
-        were too few.
+        Most boosting rounds, for each output, those along the path of `reg_lambda` included (under other losses: in
+        each pass). A `ConvergenceWarning` says when they were too few.
     thresholds : int, "auto" or "all"
         Most thresholds of a feature. "auto": 255, or fewer where there are more than 392 features, but at least 15;
         "all": every midpoint of distinct values.
@@ -70,7 +71,8 @@ SHARED_PARAMETERS = """penalty : {"auto", "l1", "l2", "linf", None}
     max_seconds : float, optional
         Stop the rounds after this time; trees are grown in half of it.
     callbacks : list of callables, optional
-        Called as callback(round, risk, validation_risk) every `callback_every` rounds; a true answer stops them.
+        Called as callback(round, risk, validation_risk) every `callback_every` rounds, and after each strength of a
+        path; a true answer stops them.
         With several outputs they are called for each. Under other losses: after each pass, with its number and loss.
     callback_every : int
         Rounds between two calls.
@@ -100,7 +102,7 @@ SHARED_ATTRIBUTES = """ensemble_ : Ensemble
     violation_ : float
         The largest violation of the conditions of optimality, in corrective mode.
     reg_lambda_ : float
-        The strength that was used.
+        The strength that was used; under linf that is `alpha_max`.
     stop_reason_ : {"max_rounds", "converged", "patience", "max_seconds", "callback", "grown"}
         "grown": the weights are those that trees were grown with.
     feature_importances_ : array of shape (d,)

@@ -116,7 +116,8 @@ def _scores_of_folds(
             continue
         part = Measured.of(problem, rest, options, measured.voters)
         schedule = options.schedule.share(time.monotonic() - start, 1)
-        boosted = train(problem, part, replace(options, schedule=schedule, reg_lambda=trained.reg_lambda[0])).boosted
+        its_options = replace(options.with_strength(trained.reg_lambda[0]), schedule=schedule)
+        boosted = train(problem, part, its_options).boosted
         if any(result.stop_reason == "max_seconds" for result in boosted):
             return np.zeros(len(fold), dtype=bool), found
         known |= held_out

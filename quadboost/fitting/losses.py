@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..boosting.losses import Loss
-from ..boosting.penalties import L1, Penalty, auto_lambda, make_penalty
+from ..boosting.penalties import L1, Penalty, auto_strength, make_penalty
 from ..boosting.rounds import open_run
 from ..boosting.strength import Strengths, strengths_by_gcv
 from .measured import Measured, Options, Trained
@@ -40,7 +40,7 @@ def train_under_loss(
     else:
         strengths, weight = _strengths(problem, rows, loss, first, measured.rows.n_examples, options, tell)
     penalties = [
-        problem.limited(make_penalty(options.penalty, strength.chosen, options.alpha_max), measured.voters, output)
+        problem.limited(make_penalty(options.penalty, strength.chosen, strength.chosen), measured.voters, output)
         for output, strength in enumerate(strengths)
     ]
     weight, intercept = (weight, first.intercept) if start is None else start
@@ -92,22 +92,20 @@ def _strengths(
     """
     weight = first.weight.copy()
     n_outputs = weight.shape[1]
-    if options.reg_lambda != "auto":
-        return [Strengths(float(options.reg_lambda))] * n_outputs, weight
+    if options.strength != "auto":
+        return [Strengths(float(options.strength))] * n_outputs, weight
     moments = rows.towards(pulled(rows, loss, first))
-    strengths = []
+    schedule, strengths = replace(options.schedule.share(0.0, 2 * n_outputs), callback=None), []
     for output in range(n_outputs):
         if options.follows_path:
             penalty = problem.limited(L1(0.0), rows.voters, output)
             with open_run(moments, penalty, mode="corrective", fit_intercept=rows.fit_intercept, output=output) as run:
-                along_path = strengths_by_gcv(
-                    run, n_examples, options.schedule.share(0.0, 2 * n_outputs), tell, bool(rows.voters.trees)
-                )
+                along_path = strengths_by_gcv(run, n_examples, schedule, tell, bool(rows.voters.trees))
                 weight[:, output] = run.weight
             points = tuple(point._replace(strength=point.strength * loss.curvature) for point in along_path.points)
             strengths.append(replace(along_path, chosen=along_path.chosen * loss.curvature, points=points))
         else:
             scale = float(np.sqrt(moments.target_risk(rows.fit_intercept)[output]))
-            chosen = auto_lambda(options.penalty, options.mode, n_examples, scale, moments.n_voters)
-            strengths.append(Strengths(chosen * loss.curvature))
+            chosen = auto_strength(options.penalty, options.mode, n_examples, scale, moments.n_voters)
+            strengths.append(Strengths(chosen * (1.0 if options.penalty == "linf" else loss.curvature)))
     return strengths, weight

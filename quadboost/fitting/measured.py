@@ -13,6 +13,7 @@ from ..boosting.losses import Loss, make_loss
 from ..boosting.penalties import make_penalty
 from ..boosting.records import Progress
 from ..boosting.result import Boosted
+from ..boosting.reweight import MOST_TOGETHER
 from ..boosting.rounds import MODES
 from ..boosting.schedule import Schedule
 from ..boosting.strength import Strengths
@@ -28,6 +29,7 @@ from .passes import Coded, Training
 from .problem import Problem, Rows
 
 NO_TREES = Growth()
+MOST_CODES = 1 << 26  # of stumps whose weights are solved for at once
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class Options:
 
     penalty: str | None
     reg_lambda: float | str
-    alpha_max: float
+    alpha_max: float | str
     mode: str
     fit_intercept: bool
     thresholds: int | str
@@ -48,6 +50,8 @@ class Options:
     quantile: float = 0.5
     huber_width: float | str = "auto"
     growth: Growth = NO_TREES
+    warm_start: bool = False
+    callbacks: Any = None
 
     def __post_init__(self) -> None:
         one_of("loss", self.loss, LOSSES)
@@ -59,7 +63,11 @@ class Options:
             one_of("reg_lambda", self.reg_lambda, ("auto", "theory"))
             if self.reg_lambda == "theory" and self.penalty not in ("l1", "l2"):
                 raise ValueError(f"reg_lambda='theory' is for the penalties 'l1' and 'l2', not for {self.penalty!r}")
-        make_penalty(self.penalty, 0.0 if isinstance(self.reg_lambda, str) else self.reg_lambda, self.alpha_max)
+        if isinstance(self.alpha_max, str):
+            one_of("alpha_max", self.alpha_max, ("auto",))
+        if not isinstance(self.strength, str):
+            make_penalty(self.penalty, self.strength, self.strength)
+        make_penalty(self.penalty)
         one_of("mode", self.mode, MODES)
         one_of(
             "fit_intercept",
@@ -86,9 +94,24 @@ class Options:
             positive("huber_width", self.huber_width)
 
     @property
+    def strength(self) -> float | str:
+        """What was given for the strength of the penalty."""
+        return self.alpha_max if self.penalty == "linf" else self.reg_lambda
+
+    def with_strength(self, strength: float) -> Options:
+        return replace(self, alpha_max=strength) if self.penalty == "linf" else replace(self, reg_lambda=strength)
+
+    @property
     def follows_path(self) -> bool:
         """Whether the strength is chosen along a path."""
         return self.reg_lambda == "auto" and self.penalty == "l1" and self.mode == "corrective"
+
+    @property
+    def asks_for_rounds(self) -> bool:
+        """Whether rounds themselves are wanted, not only where they lead."""
+        schedule, usual = self.schedule, Schedule()
+        is_usual = schedule.max_rounds >= usual.max_rounds and schedule.reweight_every == usual.reweight_every
+        return bool(self.warm_start or self.callbacks or not is_usual)
 
 
 @dataclass(frozen=True)
@@ -145,8 +168,21 @@ class Measured:
 
 
 def solves_at_once(measured: Measured, options: Options) -> bool:
-    """Whether all weights are solved for at once: those of rules, under l2."""
-    return options.penalty == "l2" and options.mode == "corrective" and bool(measured.voters.trees)
+    """Whether all weights are solved for at once, under l2: those of rules, or of many stumps."""
+    if measured.voters.trees:
+        return options.penalty == "l2" and options.mode == "corrective"
+    voters, has_codes = measured.voters, hasattr(measured, "codes")  # there may be sums alone
+    return has_codes and many_at_once(options, voters.n_voters, measured.rows.n_examples, voters.n_features)
+
+
+def many_at_once(options: Options, n_voters: float, n_examples: float, n_features: int) -> bool:
+    """The same of stumps: all have a weight in the end, and of more than are re-weighted together rounds take long.
+
+    Who asks for rounds has them, and so has a table so large that its codes should stay where they are.
+    """
+    is_ridge = options.penalty == "l2" and options.mode == "corrective" and options.reg_lambda != 0
+    are_few = n_examples < n_voters or n_examples * n_features <= MOST_CODES
+    return is_ridge and are_few and n_voters > MOST_TOGETHER and not options.asks_for_rounds
 
 
 def check_targets(loss: str, y: np.ndarray, name: str = "y") -> None:

@@ -26,7 +26,7 @@ from ..moments.moments import SHARE_FOR_SORTING, bytes_for_columns
 from ..voters.thresholds import FEATURES_TOGETHER, auto_thresholds
 from .calibration import divides
 from .growth import DIRECTIONS
-from .measured import Options
+from .measured import Options, many_at_once
 from .ridge import directions_for
 
 MOST_CLASSES = 20  # numbers of more different values are targets
@@ -102,15 +102,20 @@ def estimate_memory(
         is_calibrated_by_folds=getattr(estimator, "calibration", None) == "auto"
         and not options.growth.n_trees
         and divides(options, X.shape[0]),
-        has_rounds=not options.growth.n_trees or _has_rounds(options, estimator.monotonic_cst is not None),
+        has_rounds=_has_rounds(
+            options, n_cuts, X.shape[0], estimator.validation_fraction, estimator.monotonic_cst is not None
+        ),
         options=options,
     )
     return int(MARGIN * fit.peak())
 
 
-def _has_rounds(options: Options, has_signs: bool) -> bool:
-    """Whether a fit with trees is made by rounds; see `solves_at_once`, and `Measured.coded` for other losses."""
+def _has_rounds(options: Options, n_cuts: np.ndarray, m: int, held_out: float | None, has_signs: bool) -> bool:
+    """Whether a fit is made by rounds; see `train` and `solves_at_once`, and `Measured.coded` for other losses."""
     at_once = options.penalty == "l2" and not (has_signs and options.loss != "squared")
+    if not options.growth.n_trees:
+        at_once &= many_at_once(options, n_cuts.sum(), m, len(n_cuts))
+        return not at_once or (held_out is not None and options.loss == "squared")
     return options.mode == "corrective" and not at_once
 
 
@@ -199,7 +204,8 @@ class _Fit:
         if self.has_labels and self.n_outputs > 1:  # scores and probabilities of all classes, for the link
             rounds += 80 * m * self.n_outputs
         if self.is_calibrated_by_folds:  # rows of a fold, and rounds on them, beside those of all rows
-            rounds += m * (self.value_bytes * d + codes + 8 * d + inputs) + self._rounds()
+            again = self._rounds() if self.has_rounds else self._at_once()
+            rounds += m * (self.value_bytes * d + codes + 8 * d + inputs) + again
         rounds = max(rounds, m * (matrix + codes) + self._explaining())
         growing = m * (matrix + size * d) + self._growing(size) if n_trees else 0.0
         return (
@@ -256,8 +262,6 @@ class _Fit:
         if options.penalty == "l1" and options.mode == "corrective":
             drawn = DRAWN_UNDER_L1["labels" if self.has_labels else "targets"] * self.m**0.3 * len(self.n_cuts) ** 0.7
             drawn = max(drawn, min(drawn + self._n_rules, DRAWN_OF_RULES * self.m**0.55 * bool(self._n_rules)))
-            if options.follows_path:  # which takes as many rounds as it needs
-                return float(min(drawn, n_voters))
             if not isinstance(options.reg_lambda, str):  # a weaker penalty than the formula's keeps more voters
                 weaker = AUTO_L1 / self.m**0.5 / max(options.reg_lambda, np.finfo(float).tiny)
                 share = max(1.0, weaker) ** 0.5 * (min(1.0, weaker) ** FEWER if self.has_labels else 1.0)
@@ -274,7 +278,8 @@ class _Fit:
         until_converged = ROUNDS_PER_VOTER * drawn if self.has_gap else np.inf
         last = np.inf if self.has_gap or self.held_out is None else ROUNDS_UNTIL_PATIENCE
         n_rounds = min(schedule.max_rounds, until_converged, last) * self.n_outputs
-        log = 130 * (n_rounds + (until_converged if self.options.follows_path else 0.0))
+        of_path = min(schedule.max_rounds, until_converged) if self.options.follows_path else 0.0
+        log = 130 * (n_rounds + of_path)
         if schedule.sweeps_every and schedule.reweight_sweeps != SOLVE:
             log += 16 * drawn * n_rounds / schedule.sweeps_every
         return log

@@ -1,4 +1,4 @@
-"""Fits with trees that are not made by rounds: under l2 all weights at once, or the weights as boosting gave them."""
+"""Fits that are not made by rounds: under l2 all weights at once, or with trees the weights as boosting gave them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def train_ridge(
     problem: Problem, measured: Measured, options: Options, validation: Measured | None,
     start: np.ndarray | None = None, *, every_stage: bool = False,
 ) -> Trained:  # fmt: skip
-    """Fit rules and stumps under l2, all weights at once; `start` are weights (K, n_outputs) to begin with."""
+    """Fit voters under l2, all weights at once; `start` are weights (K, n_outputs) to begin with."""
     moments, schedule, y = measured.moments, options.schedule, measured.rows.y
     strength, first_risk = ridge_strength(measured, options), moments.target_risk(bool(options.fit_intercept))
     assert isinstance(moments.sums, ColumnSums)

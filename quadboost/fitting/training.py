@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..boosting.penalties import L1, Penalty, auto_lambda, make_penalty
+from ..boosting.penalties import L1, Penalty, auto_strength, make_penalty
 from ..boosting.records import Progress
 from ..boosting.result import Boosted
 from ..boosting.rounds import open_run, run_rounds
@@ -31,14 +31,15 @@ def train(
     """
     if options.mode == "forward" and measured.grown is not None:
         return train_as_grown(problem, measured, options, validation, every_stage=every_stage)
-    if solves_at_once(measured, options):
+    if solves_at_once(measured, options) and (validation is None or measured.grown is not None):
+        options = options.with_strength(_Fit(problem, measured, options, 0, None).strength())
         return train_ridge(problem, measured, options, validation, every_stage=every_stage)
     start, boosted, strengths = time.monotonic(), [], []
     n_outputs = measured.moments.n_outputs
     for output in range(n_outputs):
         fit = _Fit(problem, measured, options, output, None if validation is None else validation.moments)
         schedule = options.schedule.share(time.monotonic() - start, n_outputs - output)
-        if warm is not None and not fit.was_too_short(warm[output]):
+        if warm is not None and warm[output].strengths.cut != "max_rounds":  # else all begins anew, as one fit would
             strengths.append(warm[output].strengths)
             boosted.append(fit.rounds(strengths[-1], schedule, warm[output].progress))
         elif options.follows_path:
@@ -46,7 +47,7 @@ def train(
             strengths.append(along_path)
             boosted.append(result)
         else:
-            strengths.append(Strengths(fit.reg_lambda()))
+            strengths.append(Strengths(fit.strength()))
             boosted.append(fit.rounds(strengths[-1], schedule))
     return Trained(measured.voters, boosted, strengths)
 
@@ -62,7 +63,7 @@ class _Fit:
     validation: Moments | None
 
     def penalty(self, strengths: Strengths) -> Penalty:
-        penalty = make_penalty(self.options.penalty, strengths.chosen, self.options.alpha_max)
+        penalty = make_penalty(self.options.penalty, strengths.chosen, strengths.chosen)
         return self.problem.limited(penalty, self.measured.voters, self.output)
 
     def rounds(self, strengths: Strengths, schedule: Schedule, resume: Progress | None = None) -> Boosted:
@@ -73,45 +74,40 @@ class _Fit:
         )  # fmt: skip
 
     def path(self, schedule: Schedule, tell: Callable[[], None]) -> tuple[Strengths, Boosted]:
-        """Choose the strength along a path.
-
-        Rounds go on from there, unless a validation set is to see all of them, or the path had more than there may be.
-        """
+        """Choose the strength along a path; rounds go on from there, unless a validation set is to see all of them."""
         start, fit_intercept = time.monotonic(), self.options.fit_intercept
         penalty = self.problem.limited(L1(0.0), self.measured.voters, self.output)
         with open_run(
             self.measured.moments, penalty, mode="corrective", fit_intercept=fit_intercept, output=self.output
         ) as run:
             half = schedule.share(0.0, 2)
+            if self.validation is not None:
+                half = replace(half, callback=None)
             strengths = strengths_by_gcv(
                 run, self.measured.rows.n_examples, half, tell, bool(self.measured.voters.trees)
             )
             schedule = schedule.share(time.monotonic() - start, 1)
-            if self.validation is None and run.n_rounds < schedule.max_rounds:
+            if self.validation is None:
                 run.change(self.penalty(strengths))
-                run.go(schedule)
+                if strengths.cut != "callback":
+                    run.go(schedule)
+                if strengths.cut and run.stop_reason in ("", "converged"):  # under the best strength so far
+                    run.stop_reason = strengths.cut
                 return strengths, run.result()
         return strengths, self.rounds(strengths, schedule)
 
-    def was_too_short(self, warm: Warm) -> bool:
-        """Whether rounds began anew because there might not be as many as the path had, and now there may.
-
-        Then all begins anew, so that several fits lead to where one does.
-        """
-        n_path, n_done = warm.strengths.n_rounds, len(warm.progress.voter)
-        return self.validation is None and n_done <= n_path < self.options.schedule.max_rounds and n_path > 0
-
-    def reg_lambda(self) -> float:
+    def strength(self) -> float:
+        """What was given, or what it comes to."""
         options, moments = self.options, self.measured.moments
-        if options.reg_lambda == "theory":
+        if options.strength == "theory":
             return _theory_lambda(self.problem, self.measured, options, self.output)
-        if options.reg_lambda != "auto":
-            return float(options.reg_lambda)
+        if options.strength != "auto":
+            return float(options.strength)
         if options.penalty == "l2" and self.measured.grown is not None:
             return ridge_strength(self.measured, options)
         target_scale = float(np.sqrt(moments.target_risk(options.fit_intercept)[self.output]))
         n_examples = self.measured.rows.n_examples
-        return auto_lambda(options.penalty, options.mode, n_examples, target_scale, moments.n_voters)
+        return auto_strength(options.penalty, options.mode, n_examples, target_scale, moments.n_voters)
 
 
 def _theory_lambda(problem: Problem, measured: Measured, options: Options, output: int) -> float:

@@ -141,20 +141,6 @@ cdef bint _code_block(
     return overflow
 
 
-cdef inline Py_ssize_t _bins_from(
-    const char* data, Py_ssize_t size, Py_ssize_t first, Py_ssize_t m,
-    const double[::1] cuts, const int32_t[::1] place, const BucketRule[::1] rule, double* x, int32_t* bins,
-) noexcept nogil:
-    """Copy a block of values from the first on, and find their bins; returns how many they are."""
-    cdef Py_ssize_t n = min(<Py_ssize_t> ROWS_OF_BLOCK, m - first)
-    if size == sizeof(float):
-        copy_floats(data + first * size, size, n, x)
-    else:
-        copy_doubles(data + first * size, size, n, x)
-    bins_of(x, n, &rule[0], &cuts[0], &place[0], bins)
-    return n
-
-
 def take_between(
     cnp.ndarray values,              # IN  (n) float32 or float64, one after the other
     const double[::1] cuts, const int32_t[::1] place, const BucketRule[::1] rule,   # IN  a `BinIndex` of one feature:
@@ -168,40 +154,17 @@ def take_between(
     cdef int32_t bins[ROWS_OF_BLOCK]
     with nogil:
         while first < m:
-            n = _bins_from(data, size, first, m, cuts, place, rule, x, bins)
+            n = min(<Py_ssize_t> ROWS_OF_BLOCK, m - first)
+            if size == sizeof(float):
+                copy_floats(data + first * size, size, n, x)
+            else:
+                copy_doubles(data + first * size, size, n, x)
+            bins_of(x, n, &rule[0], &cuts[0], &place[0], bins)
             for r in range(n):
                 rows[k] = first + r  # without a branch: overwritten unless the value is in a range
                 k += bins[r] & (x[r] == x[r])  # odd: after more beginnings than ends
             first += n
     return k
-
-
-def count_bins(
-    cnp.ndarray values,              # IN  (n) float32 or float64, one after the other
-    const double[::1] cuts, const int32_t[::1] place, const BucketRule[::1] rule,   # IN  a `BinIndex` of one feature
-    const int64_t[::1] mass,         # IN  (n) of each value, or None: 1
-    double[::1] least, double[::1] largest, int64_t[::1] total,   # INOUT (bins, and one for missing values): the ends
-                                     #     of each bin's values, and their mass
-):
-    """Count the values of every bin."""
-    cdef const char* data = <const char*> cnp.PyArray_DATA(values)
-    cdef Py_ssize_t size = cnp.PyArray_ITEMSIZE(values), m = values.shape[0], first = 0, n, r
-    cdef const int64_t* masses = NULL if mass is None or m == 0 else &mass[0]
-    cdef double x[ROWS_OF_BLOCK]
-    cdef int32_t bins[ROWS_OF_BLOCK]
-    cdef int32_t b
-    cdef double value
-    with nogil:
-        while first < m:
-            n = _bins_from(data, size, first, m, cuts, place, rule, x, bins)
-            for r in range(n):
-                b, value = bins[r], x[r] + 0.0  # minus zero is zero
-                total[b] += masses[first + r] if masses else 1
-                if value < least[b]:
-                    least[b] = value
-                if value > largest[b]:
-                    largest[b] = value
-            first += n
 
 
 # ---------------------------------------------------------------------------------------------

@@ -81,7 +81,8 @@ def to_numpy(column: Table) -> np.ndarray:
     if column.null_count or kind_of_type(column.type, "", "") == TEXT:
         return np.array(column.to_pylist())
     is_bool = pa.types.is_boolean(column.type)
-    chunks = (column.cast(pa.uint8()) if is_bool else column).chunks
+    column = column.cast(pa.uint8()) if is_bool else column
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     dtype = np.dtype(bool if is_bool else column.type.to_pandas_dtype())
     # Not by to_numpy, which imports pandas where it is installed.
     return np.concatenate([np.empty(0, dtype), *(_stored(chunk, dtype) for chunk in chunks)])
@@ -118,7 +119,10 @@ def files_of(path: str) -> list[str]:
     if os.path.isdir(path):
         found = sorted(glob.glob(os.path.join(glob.escape(path), "**", "*.parquet"), recursive=True))
         if not found:
-            raise ValueError(f"{path} is a directory without any .parquet file; give a table file")
+            raise ValueError(
+                f"{path} is a directory without any .parquet file; give a table file, or a pattern in quotes, such as "
+                f"'{os.path.join(path, '*.csv')}'"
+            )
         return found
     if not os.path.exists(path) and glob.has_magic(path):
         found = sorted(glob.glob(path, recursive=True))

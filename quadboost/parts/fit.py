@@ -26,7 +26,7 @@ from ..boosting.losses import Loss
 from ..data.exact import Extent, Scales, square_sums, worth_of
 from ..data.examples import Examples
 from ..fitting.calibration import divides
-from ..fitting.measured import Measured, Options
+from ..fitting.measured import Measured, Options, many_at_once
 from ..fitting.problem import Problem, Reading, Rows
 from ..moments.gram import Gram
 from ..moments.moments import SHARE_FOR_SORTING, Moments, bytes_for_columns
@@ -92,6 +92,7 @@ def problem_of_parts(
     coded: Source[Coded] = source.map(partial(code_part, facts, voters, n_threads))
     more = dict(constraints(facts, reading))
     needs_rows |= is_classifier and divides(options, facts.n_rows)
+    needs_rows |= many_at_once(options, voters.n_voters, facts.n_rows, voters.n_features)
     if needs_rows or _n_bytes(facts, voters) <= _room_for_rows(source.room, voters, extent, options):
         return _gathered(coded, facts, voters, more), None
     moments, examples = _moments(coded, facts, voters, options, n_threads)

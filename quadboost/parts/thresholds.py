@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..data.exact import Extent
-from ..kernels.bins import copy_columns, count_bins, take_between
+from ..kernels.bins import copy_columns, take_between
 from ..voters.bins import bin_index
 from ..voters.columns import Voters, checked_values
 from ..voters.quantiles import borders_met
@@ -30,10 +30,10 @@ from ..voters.thresholds import (
 from .atoms import Atoms, Ranges, cuts_by_sample, cuts_within, just_below
 from .source import Source
 
-ATOMS_OF_BIN = 16  # that a feature is first cut into
-SAMPLED_OF_ATOM = 8  # values that are sampled; as many rows or fewer are looked at whole
+ATOMS_OF_BIN = 64  # that a feature is first cut into
+SAMPLED_OF_ATOM = 4  # values that are sampled; as many rows or fewer are looked at whole
 DIVIDED, LEAST_DIVIDED = 64, 16  # into so many atoms one is divided at the most, and if others are for caution
-MOST_OF_BIN = 256  # atoms in one answer
+MOST_OF_BIN = 768  # atoms in one answer
 FEATURES_TOGETHER = 8  # doubles in a cache line
 
 
@@ -96,41 +96,32 @@ class _Count:
     def __call__(self, part: Matrix) -> dict[int, Found]:
         X = checked_values(part.X)
         mass = None if part.weight is None else row_mass(self.extent, part.weight)
+        # Allocated once: the system takes as long to hand out memory as the kernels to fill it.
+        columns = np.empty((min(FEATURES_TOGETHER, X.shape[1]), len(X)), dtype=X.dtype)
+        room = np.empty(len(X), dtype=np.int64)
         found = {}
         for first in range(0, X.shape[1], FEATURES_TOGETHER):
             features = [f for f in range(first, min(first + FEATURES_TOGETHER, X.shape[1])) if f in self.asked]
             if features:
-                columns = _columns(X, first)
-                found.update({f: self._count(f, columns[f - first], mass) for f in features})
+                copy_columns(X, first, columns[: X.shape[1] - first])
+                found.update({f: self._count(f, columns[f - first], mass, room) for f in features})
         return found
 
-    def _count(self, f: int, column: np.ndarray, mass: np.ndarray | None) -> Found:
+    def _count(self, f: int, column: np.ndarray, mass: np.ndarray | None, room: np.ndarray) -> Found:
         ranges, cuts = self.asked[f]
         if ranges is not None:
-            rows = _rows_between(column, ranges)
+            rows = _rows_between(column, ranges, room)
             column, mass = column[rows], None if mass is None else mass[rows]
-        if cuts is None or len(column) < len(cuts):  # to index many cuts takes longer than to sort few values
-            return _sorted(column.copy(), mass, cuts)
-        return _counted(column, mass, cuts)
+        return _sorted(column, mass, cuts)
 
     def add(self, one: dict[int, Found], other: dict[int, Found]) -> dict[int, Found]:
         return {f: found.joined(other[f], self.asked[f].cuts) for f, found in one.items()}
 
 
-def _columns(X: np.ndarray, first: int) -> np.ndarray:
-    """Some columns from the first on, each in one piece; copied together where neighbours share cache lines."""
-    if X.strides[0] == X.itemsize:
-        return X.T[first : first + FEATURES_TOGETHER]
-    columns = np.empty((min(FEATURES_TOGETHER, X.shape[1] - first), len(X)), dtype=X.dtype)
-    copy_columns(X, first, columns)
-    return columns
-
-
-def _rows_between(column: np.ndarray, ranges: Ranges) -> np.ndarray:
-    """The rows whose value lies in a range."""
+def _rows_between(column: np.ndarray, ranges: Ranges, room: np.ndarray) -> np.ndarray:
+    """The rows whose value lies in a range; `room` has as many places as there are rows."""
     ends = np.stack([just_below(ranges[0]), ranges[1]], axis=1).ravel()
-    rows = np.empty(len(column), dtype=np.int64)
-    return rows[: take_between(column, *bin_index([ends]), rows)]
+    return room[: take_between(column, *bin_index([ends]), room)]
 
 
 def _sorted(column: np.ndarray, mass: np.ndarray | None, cuts: np.ndarray | None) -> Found:
@@ -141,15 +132,6 @@ def _sorted(column: np.ndarray, mass: np.ndarray | None, cuts: np.ndarray | None
     values = column[: np.searchsorted(column, np.nan)]
     masses = None if mass is None or order is None else mass[order[: len(values)]]
     return Found(Atoms.of(values, masses, cuts), len(values) < len(column))
-
-
-def _counted(column: np.ndarray, mass: np.ndarray | None, cuts: np.ndarray) -> Found:
-    """The same, without sorting."""
-    n_bins = len(cuts) + 2
-    least, largest, total = np.full(n_bins, np.inf), np.full(n_bins, -np.inf), np.zeros(n_bins, np.int64)
-    count_bins(column, *bin_index([cuts]), mass, least, largest, total)
-    some = np.flatnonzero(total[:-1])
-    return Found(Atoms(least[some], largest[some], total[some]), bool(total[-1]))
 
 
 def voters_of_parts(

@@ -106,7 +106,7 @@ def test_the_run_then_stands_where_it_can_go_on():
     nearest = min(strengths.points, key=lambda point: abs(np.log(point.strength / strengths.chosen)))
     assert state.risk == pytest.approx(nearest.risk, rel=1e-9)
     assert np.count_nonzero(state.weight) == nearest.n_active
-    assert strengths.n_rounds == state.n_rounds
+    assert strengths.cut == ""
     np.testing.assert_array_equal(state.trace.weights_at(state.n_rounds, moments.n_voters), state.weight)
 
 
@@ -305,9 +305,24 @@ def test_a_smaller_tol_does_not_change_the_path():
     assert rough.dual_gap_ <= 1e-4 * REAL.var()
 
 
-def test_schedules_of_the_path_do_not_reach_the_callback():
-    heard = []
-    schedule = replace(Schedule(), callback=lambda *news: heard.append(news), callback_every=1)
+def test_a_callback_hears_the_rounds_of_the_path_and_can_end_it():
     X, y = smooth_rows()
-    followed(moments_of(X, y), len(y), schedule)
-    assert heard == []
+    moments, heard = moments_of(X, y), []
+    schedule = replace(Schedule(), callback=lambda *news: heard.append(news), callback_every=1)
+    known, _ = followed(moments, len(y))
+    assert followed(moments, len(y), schedule)[0] == known
+    assert [round for round, _, _ in heard] == list(range(1, len(heard) + 1))
+    assert len(heard) > 30
+    cut, state = followed(moments, len(y), replace(schedule, callback=lambda round, *_: round == 30))
+    assert cut.cut == "callback"
+    assert cut.points[:-1] == known.points[: len(cut.points) - 1]
+    assert state.n_rounds <= 30
+
+
+@pytest.mark.parametrize("most", [1, 10, 100])
+def test_a_path_has_no_more_rounds_than_there_may_be(most):
+    X, y = smooth_rows()
+    strengths, state = followed(moments_of(X, y), len(y), Schedule(max_rounds=most))
+    assert strengths.cut == "max_rounds"
+    assert state.n_rounds <= most
+    assert strengths.chosen >= followed(moments_of(X, y), len(y))[0].chosen

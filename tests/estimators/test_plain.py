@@ -58,7 +58,7 @@ def test_constructor_is_as_documented():
         "max_conditions": None,
         "growth_rows": 200_000,
         "reg_lambda": "auto",
-        "alpha_max": 0.1,
+        "alpha_max": "auto",
         "mode": "corrective",
         "max_rounds": 100_000,
         "thresholds": "auto",

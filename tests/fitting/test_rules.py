@@ -1,4 +1,4 @@
-"""Fits with trees that are not made by rounds: all weights at once, or as boosting gave them."""
+"""Fits that are not made by rounds: all weights at once, or as boosting gave them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import pytest
 from mixed_table import mixed_table
 from some_folds import READING, options
 
-from quadboost import QuadBoostClassifier, QuadBoostRegressor
+import quadboost.common.threads
+from quadboost import QuadBoostClassifier, QuadBoostRegressor, Rows
 from quadboost.boosting.penalties import L2 as RidgePenalty
 from quadboost.boosting.rounds import run_rounds
 from quadboost.boosting.schedule import Schedule
@@ -79,6 +80,59 @@ def test_the_strength_is_by_what_trees_explain_on_other_rows():
     trace = (votes / factor).var(axis=0).sum()
     assert ridge_strength(rows, auto) == pytest.approx(trace / M * (1 - r2) / r2, rel=1e-9)
     assert ridge_strength(rows, L2) == 0.05
+
+
+WIDE = np.random.default_rng(1).normal(size=(60, 45))  # 2,655 stumps
+SUM = WIDE[:, :3].sum(axis=1) + np.random.default_rng(2).normal(size=60)
+
+
+def wide(tol=1e-4, **options):
+    return QuadBoostRegressor("l2", tol=tol, **options).fit(WIDE, SUM)
+
+
+def test_stumps_that_outnumber_the_rows_are_solved_at_once_and_come_to_what_rounds_come_to():
+    found = wide(tol=1e-9)
+    assert "voter" not in found.history_
+    assert found.stop_reason_ == "converged"
+    assert found.dual_gap_ <= 1e-9 * SUM.var()
+    assert found.reg_lambda_ == pytest.approx(0.3 * 45 * 59 / 60)
+    known = wide(tol=1e-9, warm_start=True)
+    assert known.n_rounds_ == len(known.history_["voter"])
+    np.testing.assert_allclose(found.predict(WIDE), known.predict(WIDE), rtol=0, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"max_rounds": 20},
+        {"warm_start": True},
+        {"callbacks": [lambda *_: None]},
+        {"validation_fraction": 0.3},
+        {"reweight_every": 100},
+        {"mode": "forward"},
+        {"reg_lambda": 0.0},
+    ],
+    ids=lambda options: next(iter(options)),
+)
+@pytest.mark.filterwarnings("ignore:max_rounds")
+def test_who_asks_for_rounds_has_them(options):
+    model = wide(**{"tol": 1e-2, **options})
+    assert len(model.history_["voter"]) >= model.n_rounds_ > 0
+
+
+def test_all_at_once_is_the_same_for_any_order_weight_threads_or_parts(monkeypatch):
+    monkeypatch.setattr(quadboost.common.threads, "STEPS_FOR_THREADS", 0)
+    known, order, twice = wide(n_jobs=1), np.random.default_rng(3).permutation(60), np.repeat(np.arange(60), 2)
+    same = [
+        QuadBoostRegressor("l2", n_jobs=2).fit(WIDE[order], SUM[order]),
+        QuadBoostRegressor("l2").fit(Rows(lambda: iter([(WIDE[:20], SUM[:20]), (WIDE[20:], SUM[20:])]))),
+    ]
+    for found in same:
+        np.testing.assert_array_equal(found.predict(WIDE), known.predict(WIDE))
+    np.testing.assert_array_equal(
+        QuadBoostRegressor("l2").fit(WIDE, SUM, np.full(60, 2)).predict(WIDE),
+        QuadBoostRegressor("l2").fit(WIDE[twice], SUM[twice]).predict(WIDE),
+    )
 
 
 def test_noise_is_penalised_more_than_signal():

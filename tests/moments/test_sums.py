@@ -11,7 +11,7 @@ import pytest
 from mixed_table import outputs
 from moments_of_parts import TARGETS, WEIGHTS, PartedTable, assert_same_sums
 
-from quadboost.boosting.penalties import auto_lambda
+from quadboost.boosting.penalties import auto_strength
 from quadboost.data.exact import MOST_ROWS, Extent, Scales, effective_count
 from quadboost.moments.moments import column_moments
 from quadboost.moments.sums import ColumnSums, MatrixSums, fingerprint
@@ -168,7 +168,7 @@ def test_a_whole_weight_is_a_repetition_also_above_2_to_the_24(target, total):
 
 def test_the_automatic_lambda_does_not_jump_at_2_to_the_24():
     around = 2**24 + np.arange(-50, 50)
-    found = [auto_lambda("l1", "corrective", effective_count(np.array([n - 7.0, 7.0])), 1.0, 10) for n in around]
+    found = [auto_strength("l1", "corrective", effective_count(np.array([n - 7.0, 7.0])), 1.0, 10) for n in around]
     np.testing.assert_allclose(np.diff(found) / found[:-1], -0.5 / around[:-1], rtol=1e-3)
 
 

@@ -30,5 +30,5 @@ def test_dates_are_refused():
 def test_a_column_is_an_array_of_its_type(values, type_, expected):
     array = pa.array([values[0], *values], type_).slice(1)  # with an offset
     found = to_numpy(pa.chunked_array([array, array[:0], array]))
-    assert found.dtype == expected.dtype
+    assert found.dtype == expected.dtype == to_numpy(array).dtype
     assert np.array_equal(found, np.concatenate([expected, expected]), equal_nan=expected.dtype.kind == "f")

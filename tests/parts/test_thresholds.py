@@ -101,10 +101,10 @@ def test_answers_are_small_and_passes_few_however_many_rows_there_are():
 
 
 def test_few_rows_and_few_values_take_few_passes():
-    X = np.random.default_rng(0).integers(0, 3_000, (40_000, 2)).astype(float)
+    X = np.random.default_rng(0).integers(0, 3_000, (80_000, 2)).astype(float)
     assert len(assert_same(X, None).sizes) == 2
-    assert len(assert_same(X[:30_000], None).sizes) == 1
-    assert len(assert_same(np.random.default_rng(0).normal(size=(40_000, 1)), None, spacing="uniform").sizes) == 1
+    assert len(assert_same(X[:60_000], None).sizes) == 1
+    assert len(assert_same(np.random.default_rng(0).normal(size=(80_000, 1)), None, spacing="uniform").sizes) == 1
 
 
 def test_how_parts_are_divided_hardly_changes_the_passes():
@@ -121,27 +121,11 @@ def test_the_values_in_ranges_are_found(values, seed, dtype):
     ends = np.random.default_rng(seed).choice(finite, len(finite) // 2 * 2, replace=False) if len(finite) else finite
     low, high = np.sort(ends).reshape(-1, 2).T
     inside = [i for i, value in enumerate(column) if ((low <= value) & (value <= high)).any()]
-    np.testing.assert_array_equal(module._rows_between(column, (low, high)), inside)
-
-
-@given(
-    values=st.lists(st.floats(width=32) | st.integers(-3, 3).map(float), max_size=600),
-    cuts=st.lists(st.floats(allow_nan=False, allow_infinity=False) | st.integers(-3, 3).map(float), max_size=60),
-    weighs=st.booleans(),
-)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_atoms_are_counted_as_sorting_finds_them(values, cuts, weighs, dtype):
-    column, cuts = np.array(values, dtype=dtype), np.unique(np.array(cuts) + 0.0)
-    mass = np.arange(1, len(column) + 1) if weighs else None
-    found, known = module._counted(column, mass, cuts), module._sorted(column.copy(), mass, cuts)
-    assert found.has_missing == known.has_missing
-    for name in ("least", "largest", "mass"):
-        np.testing.assert_array_equal(getattr(found.atoms, name), getattr(known.atoms, name))
-        assert not np.signbit(getattr(found.atoms, name)[getattr(found.atoms, name) == 0]).any()
+    np.testing.assert_array_equal(module._rows_between(column, (low, high), np.empty(len(column), np.int64)), inside)
 
 
 @pytest.mark.parametrize("infinity", [np.inf, -np.inf])
-@pytest.mark.parametrize("m", [40_000, 5])
+@pytest.mark.parametrize("m", [80_000, 5])
 @pytest.mark.parametrize("at", [0, 12_345])
 def test_infinity_is_refused_also_where_a_sample_is_cut_by_it(infinity, m, at):
     X = np.random.default_rng(0).normal(size=(m, 1))
