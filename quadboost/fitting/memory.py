@@ -40,6 +40,7 @@ MARGIN = 1.19  # above what is counted here
 # Different voters that a run draws at most, measured. Under l1 rounds settle on as many as rows and features ask for;
 # without it they draw ever more, as a power of their number.
 DRAWN_UNDER_L1 = {"labels": 3.4, "targets": 6.2}  # times rows ** 0.3 * features ** 0.7; targets may have less noise
+DRAWN_ALONG_PATH = 0.28  # times rounds * features ** 0.15, where their number ends a path
 DRAWN_OF_RULES = 5.5  # times rows ** 0.55, with trees
 FEWER = 0.3  # power of the strength by which a penalty on labels draws fewer
 DRAWN: dict[str | None, tuple[float, float]] = {None: (26.0, 0.5), "l2": (5.2, 0.75), "linf": (3.9, 0.75)}
@@ -262,7 +263,9 @@ class _Fit:
         if options.penalty == "l1" and options.mode == "corrective":
             drawn = DRAWN_UNDER_L1["labels" if self.has_labels else "targets"] * self.m**0.3 * len(self.n_cuts) ** 0.7
             drawn = max(drawn, min(drawn + self._n_rules, DRAWN_OF_RULES * self.m**0.55 * bool(self._n_rules)))
-            if not isinstance(options.reg_lambda, str):  # a weaker penalty than the formula's keeps more voters
+            if options.follows_path:
+                drawn = min(drawn, DRAWN_ALONG_PATH * rounds * self._n_columns**0.15)
+            elif not isinstance(options.reg_lambda, str):  # a weaker penalty than the formula's keeps more voters
                 weaker = AUTO_L1 / self.m**0.5 / max(options.reg_lambda, np.finfo(float).tiny)
                 share = max(1.0, weaker) ** 0.5 * (min(1.0, weaker) ** FEWER if self.has_labels else 1.0)
                 drawn = min(drawn * share, DRAWN["l2"][0] * rounds ** DRAWN["l2"][1])

@@ -66,7 +66,8 @@ def test_scores_are_the_losses_of_fits_to_each_split(name, weight, monkeypatch):
     monkeypatch.setattr("quadboost.choosing.losses.PATIENCE", 100)
     found = splits(searched(name, weight, thresholds_per_fold=True))
     known = naive(name, loss_of(name), weight)
-    np.testing.assert_allclose(found, known, rtol=0.02, atol=2e-3)
+    near = 0.05 if name == "quantile" else 0.02  # its minimum is flat, and fits end somewhere in it
+    np.testing.assert_allclose(found, known, rtol=near, atol=2e-3)
     shared = splits(searched(name, weight))  # thresholds of all rows: nearly the same
     assert not np.array_equal(shared, found)
     np.testing.assert_allclose(shared, found, rtol=0.3, atol=0.1)

@@ -19,7 +19,7 @@ def script(monkeypatch):
     monkeypatch.setattr(script, "M_BY_K_TIMES_L2", short)
     monkeypatch.setattr(script, "VARIANTS", {name: values[:2] for name, values in script.VARIANTS.items()})
     monkeypatch.setattr(script, "ESTIMATORS", {"QuadBoost": script.ESTIMATORS["QuadBoost"]})
-    monkeypatch.setattr(script, "ALPHA_MAX", (0.1, 0.3))
+    monkeypatch.setattr(script, "LINF", (0.3, 1.0, 3.0))
     monkeypatch.setattr(script, "ROUNDS", (10, 30))
     return script
 
