@@ -171,8 +171,8 @@ def solves_at_once(measured: Measured, options: Options) -> bool:
     """Whether all weights are solved for at once, under l2: those of rules, or of many stumps."""
     if measured.voters.trees:
         return options.penalty == "l2" and options.mode == "corrective"
-    voters, has_codes = measured.voters, hasattr(measured, "codes")  # there may be sums alone
-    return has_codes and many_at_once(options, voters.n_voters, measured.rows.n_examples, voters.n_features)
+    voters, is_here = measured.voters, measured.codes is not None
+    return is_here and many_at_once(options, voters.n_voters, measured.rows.n_examples, voters.n_features)
 
 
 def many_at_once(options: Options, n_voters: float, n_examples: float, n_features: int) -> bool:

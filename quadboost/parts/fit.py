@@ -60,6 +60,7 @@ class Parted:
     source: Source[Coded]
     moments: Moments
     n_threads: int
+    codes: None = None  # they are elsewhere, or there are sums alone
     grown: None = None
 
     def scored(self, weight: np.ndarray, intercept: np.ndarray) -> Callable[..., Any]:
