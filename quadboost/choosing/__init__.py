@@ -1,1 +1,1 @@
-"""Cross-validation and regularization paths, at the price of a few fits."""
+"""Cross-validation and regularization paths, at the price of few fits: sums and Gram columns are shared."""
