@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from lightgbm import LGBMClassifier
-from measure_defaults import given_tables
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, train_test_split
+from tables_to_measure import given_tables
 
 from quadboost import QuadBoostClassifier, QuadBoostClassifierCV
 

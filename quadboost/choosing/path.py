@@ -136,7 +136,7 @@ def regularization_path(
         schedule=Schedule(max_rounds, tol), loss=loss, quantile=quantile, huber_width=huber_width,
     )  # fmt: skip
     if (loss == "logistic") != (problem.classes is not None) and loss != "squared":
-        raise ValueError(f"loss={loss!r} does not suit y; 'logistic' is for labels, the others are for numbers")
+        raise ValueError(f"loss={loss!r} does not suit y; 'logistic' is for labels, such as y > 0, others for numbers")
     measured = Measured.of(problem, problem.rows, options)
     values = strengths_of_loss(penalty, strengths, problem, measured, options, PATH_REACH)
     follow = _follow_rounds if loss == "squared" else _follow_passes
