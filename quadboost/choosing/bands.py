@@ -15,32 +15,35 @@ from ..common.threads import in_threads
 from ..fitting.losses import train_under_loss
 from ..fitting.measured import Options
 from ..fitting.problem import shape_bins
-from ..fitting.training import train
 from ..model.ensemble import Ensemble
 from ..moments.sums import ColumnSums
 from ..voters.columns import Voters
 from .folds import Folds
+from .search import Table
 
 
-def bin_errors(folds: Folds, options: Options, ensemble: Ensemble) -> np.ndarray | None:
-    """The standard error of each bin of the shape functions of a model, fitted to all rows under these options.
+def bin_errors(folds: Folds, options: Options, ensemble: Ensemble, table: Table, row: int) -> np.ndarray | None:
+    """The standard error of each bin of the shape functions of a model: the choice of a row, fitted to all rows.
 
     None where the folds are no partition of the rows: then the jackknife does not apply; and with trees, which differ
     from fold to fold, so that shapes alone do not tell how far scores do. A link that was folded into the model is
     taken as known.
     """
     held_out = np.concatenate([split.held_out for split in folds.splits])
-    if ensemble.trees or len(folds.splits) < 2 or not np.array_equal(np.sort(held_out), np.arange(len(folds.codes))):
+    is_partition = len(folds.splits) > 1 and np.array_equal(np.sort(held_out), np.arange(len(folds.codes)))
+    if not is_partition or options.growth.n_trees:
         return None
     options = replace(options, n_threads=1, schedule=replace(options.schedule, callback=None))
     scale = folds.problem.target_scale * ensemble.slope
 
     def curves(number: int) -> np.ndarray:
-        measured = folds.parts(number)[0] if options.loss != "squared" else folds.make(number).measured
-        fit = train if options.loss == "squared" else train_under_loss
-        trained = fit(folds.problem, measured, options)
-        weight = np.column_stack([result.weight for result in trained.boosted]) * scale
-        return _curves(folds, ensemble, measured.voters, weight)
+        if options.loss == "squared":
+            learnt = table.learnt[int(table.candidate[row]), number]
+            return _curves(folds, ensemble, learnt.voters, learnt.weights_at(int(table.rounds[row])) * scale)
+        measured = folds.parts(number)[0]  # the search stops its passes early
+        trained = train_under_loss(folds.problem, measured, options)
+        weight = np.column_stack([result.weight for result in trained.boosted])
+        return _curves(folds, ensemble, measured.voters, weight * scale)
 
     found = np.array(in_threads(curves, range(len(folds.splits)), folds.n_workers))
     n_folds = len(found)

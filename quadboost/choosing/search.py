@@ -7,7 +7,8 @@ moments of the rows held out give the risk there, exactly, after each.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from numbers import Integral
 from threading import Event
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ import numpy as np
 from .. import _core
 from ..boosting.limits import Limits, limited
 from ..boosting.penalties import Penalty, make_penalty
+from ..boosting.records import Trace
 from ..boosting.result import Boosted
 from ..boosting.rounds import LEAST_ETA, Run, open_run
 from ..common.checks import at_least, positive
@@ -24,6 +26,7 @@ from ..common.threads import in_threads
 from ..fitting.measured import Options
 from ..fitting.problem import Problem
 from ..moments.moments import Moments
+from ..voters.columns import Voters
 from .folds import Fold, Folds
 
 # The weakest strength of a grid as a share of the strongest: from no voters at all to more than is good.
@@ -96,6 +99,18 @@ def strengths_of(
     return values[::-1] if name == "linf" else values
 
 
+class Learnt(NamedTuple):
+    """What a candidate learnt on the training rows of one split: a run of each output."""
+
+    voters: Voters
+    traces: list[Trace]
+
+    def weights_at(self, rounds: int) -> np.ndarray:
+        """Of shape (K, n_outputs), after so many rounds."""
+        n_voters = self.voters.n_voters
+        return np.column_stack([trace.weights_at(min(rounds, len(trace.voter)), n_voters) for trace in self.traces])
+
+
 @dataclass(frozen=True)
 class Table:
     """Scores of every candidate after every number of rounds: a row each, the strongest and shortest first."""
@@ -104,6 +119,7 @@ class Table:
     candidate: np.ndarray  # (rows,) its number
     rounds: np.ndarray  # (rows,)
     score: np.ndarray  # (rows, n_splits)
+    learnt: Mapping[tuple[int, int], Learnt] = field(default_factory=dict)  # by candidate and split; of rounds alone
 
     @property
     def mean(self) -> np.ndarray:
@@ -124,6 +140,7 @@ class Table:
             np.concatenate([self.candidate, other.candidate + len(self.candidates)]),
             np.concatenate([self.rounds, other.rounds]),
             np.concatenate([self.score, other.score]),
+            {**self.learnt, **{(c + len(self.candidates), k): runs for (c, k), runs in other.learnt.items()}},
         )
 
     def choose(self, *, greater_is_better: bool, one_standard_error: bool) -> int:
@@ -167,15 +184,18 @@ def cross_validate(
         Called after each run.
     """
     curves: list[list[np.ndarray]] = [[np.empty(0)] * len(folds.splits) for _ in candidates]
+    learnt: dict[tuple[int, int], Learnt] = {}
     stop = Event()
 
-    def work(number: int) -> None:
+    def work(task: tuple[int, range]) -> None:
+        number, some = task
         fold = folds.make(number)
-        for c in range(len(candidates)):
+        for c in some:
             hopeless = HOPELESS if judge is None else LOST
             followed = _follow(folds.problem, fold, candidates[c], folds.options, rounds, hopeless, stop)
             if stop.is_set():
                 return
+            learnt[c, number] = Learnt(fold.voters, [replace(run.trace, centre={}) for run, _ in followed])
             longest = max(len(risk) - 1 for _, risk in followed)
             wanted = np.arange(1, max(1, longest) + 1) if rounds is None else rounds
             if judge is None:
@@ -189,14 +209,29 @@ def cross_validate(
                 curves[c][number] = np.where(is_known, scores, np.nan)
             tell()
 
-    in_threads(work, range(len(folds.splits)), folds.n_workers, stop.set)
+    in_threads(work, _tasks(len(folds.splits), len(candidates), folds.n_workers), folds.n_workers, stop.set)
     lengths = [max(len(curve) for curve in group) for group in curves]
     return Table(
         candidates,
         candidate=np.repeat(np.arange(len(candidates)), lengths),
         rounds=np.concatenate([np.arange(1, n + 1) if rounds is None else rounds for n in lengths]),
         score=np.concatenate([_same_length(group, n) for group, n in zip(curves, lengths, strict=True)]),
+        learnt=learnt,
     )
+
+
+def _tasks(n_splits: int, n_candidates: int, n_workers: int) -> list[tuple[int, range]]:
+    """Splits, and the candidates to try there, for workers to take in this order.
+
+    The candidates of a split share its Gram columns. So they stay together, but on the last splits if there are fewer of
+    these than workers: workers without one then take some of the candidates.
+    """
+    n_left = n_splits % n_workers
+    n_shares = n_workers // n_left if n_left else 1
+    ends = np.linspace(0, n_candidates, n_shares + 1).round().astype(int).tolist()
+    whole = [(number, range(n_candidates)) for number in range(n_splits - n_left)]
+    shared = [(number, range(*share)) for number in range(n_splits - n_left, n_splits) for share in pairwise(ends)]
+    return whole + [task for task in shared if len(task[1])]
 
 
 def _same_length(curves: Sequence[np.ndarray], length: int) -> np.ndarray:

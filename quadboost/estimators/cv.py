@@ -254,7 +254,7 @@ class _Search(QuadBoost):
         self.best_index_ = row
         self.best_score_ = float(table.mean[row])
         self.best_params_ = _parameters(candidates[table.candidate[row]], int(table.rounds[row]))
-        self._refit(folds, measured, start)
+        self._refit(folds, measured, table, start)
 
     def _judge(self, problem: Problem, y: np.ndarray, options: Options) -> Judge | None:
         if self.scoring == "risk":
@@ -293,8 +293,8 @@ class _Search(QuadBoost):
 
         return score
 
-    def _refit(self, folds: Folds, measured: Measured, start: float) -> None:
-        """Fit the chosen estimator to all rows, and take over what it has learnt; and to each fold, for the bands."""
+    def _refit(self, folds: Folds, measured: Measured, table: Table, start: float) -> None:
+        """Fit the chosen estimator to all rows, and take over what it has learnt."""
         best: Any = self._estimator(**self.best_params_)
         options = best._options()
         best._fit(folds.problem, None, options, start, None if options.growth.n_trees else measured)
@@ -306,7 +306,7 @@ class _Search(QuadBoost):
             "chosen": self.best_params_,
         }
         best.ensemble_ = best.ensemble_.replace(
-            bin_error=bin_errors(folds, options, best.ensemble_),
+            bin_error=bin_errors(folds, options, best.ensemble_, table, self.best_index_),
             info={**best.ensemble_.info, "estimator": type(self).__name__, "cross_validation": choice},
         )
         self.__dict__.pop("feature_names_in_", None)  # of an earlier fit

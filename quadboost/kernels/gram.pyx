@@ -6,7 +6,7 @@ cimport numpy as cnp
 from cython.parallel cimport prange
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from quadboost.kernels.store cimport Maker, Store
 from quadboost.kernels.types cimport PREFETCH, code_t, count_t
@@ -385,5 +385,8 @@ cdef inline Py_ssize_t _last_at_most(const int64_t[::1] ascending, Py_ssize_t va
 
 cdef void _copy_column(const count_t* column, count_t sign, count_t* out, Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t i
+    if sign > 0:
+        memcpy(out, column, n * sizeof(count_t))
+        return
     for i in range(n):
-        out[i] = sign * column[i]
+        out[i] = -column[i]

@@ -90,12 +90,14 @@ class Columns:
                 return True
             if self.store.n_free == 0 and self._n_columns == self._most:
                 return False
-            self._make(voter)
+            self.fetch(voter)
             return True
 
     def _make(self, voter: int) -> None:
         if self.store.n_free == 0:
             self._find_room()
+            if self.store.find(voter):
+                return
         self.source.prepare(voter)
         if not self.store.find(voter):
             self.source.write(voter, self.store.room())
