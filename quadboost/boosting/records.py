@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,11 +62,17 @@ class Trace:
 
     def weights_at(self, round: int, n_voters: int) -> np.ndarray:
         """The weight of every voter after a round."""
-        weight = np.zeros(n_voters)
+        return next(self.weights_along([round], n_voters))
+
+    def weights_along(self, rounds: Iterable[int], n_voters: int) -> Iterator[np.ndarray]:
+        """The weight of every voter after each of these rounds, which ascend."""
+        weight, first = np.zeros(n_voters), 0
         voter, new_weight, end = self.updates()
-        n = int(end[round - 1]) if round else 0
-        weight[voter[:n]] = new_weight[:n]  # of several the last counts
-        return weight
+        for round in rounds:
+            n = int(end[round - 1]) if round else 0
+            weight[voter[first:n]] = new_weight[first:n]  # of several the last counts
+            first = n
+            yield weight.copy()
 
 
 @dataclass

@@ -454,7 +454,9 @@ class Run:
         return Trace(voter, total, self.sweeps, self.first_intercept, {}).updates()
 
     def _trace(self, progress: Progress) -> Trace:
-        drawn = np.unique(np.concatenate([progress.voter, *(sweep.voter for sweep in progress.sweeps)]))
+        is_drawn = np.zeros(len(self.weight), dtype=bool)
+        is_drawn[np.concatenate([progress.voter, *(sweep.voter for sweep in progress.sweeps)])] = True
+        drawn = np.flatnonzero(is_drawn)
         return Trace(
             voter=progress.voter,
             weight=progress.log[:, TOTAL].copy(),

@@ -54,7 +54,9 @@ class Folds:
         options: Options,
         *,
         thresholds_per_fold: bool = False,
+        max_rounds: int | None = None,
     ) -> None:
+        """`max_rounds` are those of the longest run; None: as the options say."""
         self.problem = problem
         self.splits = splits
         self.options = options
@@ -62,7 +64,7 @@ class Folds:
         rows, n_threads = problem.rows, threads_for(problem.rows.X.size, options.n_threads)
         self.voters = self._candidates(rows, n_threads)
         self.codes = rows.code(self.voters, n_threads)
-        is_long = self.voters.n_voters * options.schedule.max_rounds > VOTERS_FOR_THREADS
+        is_long = self.voters.n_voters * (max_rounds or options.schedule.max_rounds) > VOTERS_FOR_THREADS
         self.n_workers = min(options.n_threads, len(splits)) if is_long else 1
         # Weights are rounded once for all splits: Gram columns then subtract without a rounding error.
         self.weight = None if rows.weight is None else Extent.of(len(rows.y), rows.weight).round(rows.weight)

@@ -107,8 +107,9 @@ class Learnt(NamedTuple):
 
     def weights_at(self, rounds: int) -> np.ndarray:
         """Of shape (K, n_outputs), after so many rounds."""
-        n_voters = self.voters.n_voters
-        return np.column_stack([trace.weights_at(min(rounds, len(trace.voter)), n_voters) for trace in self.traces])
+        return np.column_stack(
+            [trace.weights_at(min(rounds, len(trace.voter)), self.voters.n_voters) for trace in self.traces]
+        )
 
 
 @dataclass(frozen=True)
@@ -224,12 +225,13 @@ def _tasks(n_splits: int, n_candidates: int, n_workers: int) -> list[tuple[int, 
     """Splits, and the candidates to try there, for workers to take in this order.
 
     The candidates of a split share its Gram columns. So they stay together, but on the last splits if there are fewer of
-    these than workers: workers without one then take some of the candidates.
+    these than workers: workers without one then take some of the candidates. Every other worker begins at the other end:
+    splits share the columns of all rows, and would wait for the same ones at the same time.
     """
     n_left = n_splits % n_workers
     n_shares = n_workers // n_left if n_left else 1
     ends = np.linspace(0, n_candidates, n_shares + 1).round().astype(int).tolist()
-    whole = [(number, range(n_candidates)) for number in range(n_splits - n_left)]
+    whole = [(number, range(n_candidates)[:: -1 if number % 2 else 1]) for number in range(n_splits - n_left)]
     shared = [(number, range(*share)) for number in range(n_splits - n_left, n_splits) for share in pairwise(ends)]
     return whole + [task for task in shared if len(task[1])]
 
@@ -302,9 +304,9 @@ class _HeldOut:
 
 def _stages(fold: Fold, run: Boosted, rounds: Sequence[int]) -> Iterator[Boosted]:
     """The run cut off after each number of rounds: weights and intercept only."""
-    centre = run.trace.centres(fold.train.n_voters)
-    for round in rounds:
-        weight = run.trace.weights_at(min(round, run.n_rounds), fold.train.n_voters)
+    n_voters = fold.train.n_voters
+    centre = run.trace.centres(n_voters)
+    for weight in run.trace.weights_along(np.minimum(rounds, run.n_rounds).tolist(), n_voters):
         yield replace(run, weight=weight, intercept=run.trace.first_intercept - _core.dot(centre, weight))
 
 

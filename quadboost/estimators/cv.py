@@ -229,7 +229,9 @@ class _Search(QuadBoost):
         checked = real_targets if problem.classes is None else labels_of
         y = problem.examples.y if problem.examples.kept is None else checked(y)
         splits = self._splits(problem.examples.X, y, problem.examples.kept, groups)
-        folds = Folds(problem, splits, options, thresholds_per_fold=self.thresholds_per_fold)
+        rounds = self._rounds()
+        most = None if rounds is None else int(rounds[-1])
+        folds = Folds(problem, splits, options, thresholds_per_fold=self.thresholds_per_fold, max_rounds=most)
         measured = Measured(problem.rows, folds.voters, folds.codes, folds.all_rows)
         stumps = [] if self.n_trees not in (0, AUTO) else self._candidates(problem, measured, options)
         rules = []
@@ -242,7 +244,7 @@ class _Search(QuadBoost):
         with steps_of(self.verbose, len(candidates) * len(splits), "run") as tell:
             tables = []
             if stumps and options.loss == "squared":
-                tables.append(cross_validate(folds, stumps, self._rounds(), judge, tell))
+                tables.append(cross_validate(folds, stumps, rounds, judge, tell))
             elif stumps:
                 tables.append(cross_validate_loss(folds, stumps, judge, tell))
             if rules:
