@@ -7,10 +7,12 @@
 | codes | nothing: each part is coded, and the codes are kept |
 | scales, sums | the ranges of targets, then whole-number sums per bin |
 | joint sums | counts of pairs of bins, for a few columns at a time, as rounds draw their voters |
+| sample | the rows to grow trees on (`sampling.py`); then each part is coded by the trees too, and summed again |
+| products | sums per bin of scores, where all weights are solved for at once (`products.py`) |
 | scores | a histogram, for the link of a classifier; under another loss, means and sums in every pass (`passes.py`) |
 
-Where it is quicker, or where trees, medians and cross-validation need the rows, their codes are brought here, and the
-fit goes on as in memory.
+Where it is quicker, or where cross-validation needs the rows, their codes are brought here, and the fit goes on as in
+memory.
 """
 
 from __future__ import annotations
