@@ -1,6 +1,6 @@
 """Learn from a Parquet file in bounded memory: CPU and peak resident memory, against the fit in memory and others.
 
-    python scripts/benchmark_streaming.py --directory /tmp [--rows 5000000 20000000] [--json FILE]
+    python scripts/benchmark_streaming.py --directory /tmp [--rows 5000000 20000000] [--trees 100] [--json FILE]
 
 Makes a file of each size (N x 30, seeded) unless it is there, and runs every contender in a process of its own:
 
@@ -9,8 +9,9 @@ in memory   the same on the table, for the smallest size; the two models must ha
 LightGBM    `Sequence` over row groups of the file, 1,000 rounds of stumps
 XGBoost     `ExtMemQuantileDMatrix` over chunks of the file, 1,000 rounds of stumps
 
-The last two are run for the smallest size. Their CPU for 1,000 rounds is extrapolated from two runs of fewer rounds,
-and that is said. CPU is user and system time of the process; memory is its largest resident set.
+With --trees the first two learn rules from so many trees, not stumps alone. The last two are run for the smallest size.
+Their CPU for 1,000 rounds is extrapolated from two runs of fewer rounds, and that is said. CPU is user and system time
+of the process; memory is its largest resident set.
 """
 
 from __future__ import annotations
@@ -63,25 +64,26 @@ def _chunk(rng: np.random.Generator, n: int, schema: Any) -> Any:
 # --- contenders, each in a process of its own ----------------------------------------------------------------
 
 
-def streamed(path: str, _: int) -> str:
+def streamed(path: str, n_trees: int) -> str:
     from quadboost import QuadBoostClassifier, Rows
 
     rows = Rows.of_files(path, "y", memory=MEMORY)
-    return _digest(QuadBoostClassifier(cache_bytes=COLUMNS).fit(rows))
+    return _digest(QuadBoostClassifier(cache_bytes=COLUMNS, n_trees=n_trees).fit(rows))
 
 
-def in_memory(path: str, _: int) -> str:
+def in_memory(path: str, n_trees: int) -> str:
     import pyarrow.parquet as pq
 
     from quadboost import QuadBoostClassifier
 
     table = pq.read_table(path)
-    return _digest(QuadBoostClassifier(cache_bytes=COLUMNS).fit(table.drop(["y"]), table["y"].to_numpy()))
+    model = QuadBoostClassifier(cache_bytes=COLUMNS, n_trees=n_trees)
+    return _digest(model.fit(table.drop(["y"]), table["y"].to_numpy()))
 
 
 def _digest(model: Any) -> str:
     """Of all numbers of the model."""
-    names = ("feature", "kind", "threshold", "weight", "intercept", "bin_mass")
+    names = ("feature", "kind", "threshold", "weight", "intercept", "bin_mass", "node_weight", "node_mass")
     arrays = (np.asarray(getattr(model.ensemble_, name)) for name in names)
     return hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()
 
@@ -151,16 +153,14 @@ def xgboost(path: str, n_rounds: int) -> str:
 CONTENDERS = {"streamed": streamed, "in memory": in_memory, "LightGBM": lightgbm, "XGBoost": xgboost}
 
 
-def measured(name: str, path: Path, n_rounds: int = 0) -> dict[str, Any]:
-    """Run a contender in a process of its own."""
-    command = [sys.executable, __file__, "--child", name, "--directory", str(path), "--rows", str(n_rounds)]
+def measured(name: str, path: Path, size: int = 0) -> dict[str, Any]:
+    """Run a contender in a process of its own, with so many rounds or trees."""
+    command = [sys.executable, __file__, "--child", name, "--directory", str(path), "--rows", str(size)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"{name} failed:\n{done.stderr}")
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    print(
-        f"{name} {path.name} {n_rounds or ''}: {found['cpu']:.1f} s of CPU, {found['peak'] / 2**20:.0f} MiB", flush=True
-    )
+    print(f"{name} {path.name} {size or ''}: {found['cpu']:.1f} s of CPU, {found['peak'] / 2**20:.0f} MiB", flush=True)
     return found
 
 
@@ -175,6 +175,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--directory", default=tempfile.gettempdir())
     parser.add_argument("--rows", type=int, nargs="+", default=[5_000_000, 20_000_000])
+    parser.add_argument("--trees", type=int, default=0)
     parser.add_argument("--only", nargs="+", choices=CONTENDERS, default=list(CONTENDERS))
     parser.add_argument("--json")
     parser.add_argument("--child", choices=CONTENDERS, help=argparse.SUPPRESS)
@@ -191,8 +192,10 @@ def main() -> None:
             make_file(path, n_rows)
         is_smallest = n_rows == min(options.rows)
         for name in options.only if is_smallest else [name for name in options.only if name == "streamed"]:
-            run = extrapolated if name in ("LightGBM", "XGBoost") else measured
-            found[f"{name}, {n_rows} rows"] = run(name, path)
+            is_other = name in ("LightGBM", "XGBoost")
+            found[f"{name}, {n_rows} rows"] = (
+                extrapolated(name, path) if is_other else measured(name, path, options.trees)
+            )
     tell(found, min(options.rows), max(options.rows))
     if options.json:
         Path(options.json).write_text(json.dumps(found, indent=2) + "\n")

@@ -14,7 +14,8 @@ def assert_same_model(found, known):
     for name, values in known.ensemble_.trees.arrays().items():
         np.testing.assert_array_equal(getattr(found.ensemble_.trees, name), values, err_msg=name)
     np.testing.assert_array_equal(found.ensemble_.node_weight, known.ensemble_.node_weight)
-    np.testing.assert_array_equal(found.ensemble_.node_mass, known.ensemble_.node_mass)
+    for name in ("node_mass", "pattern_node", "pattern", "pattern_mass"):
+        np.testing.assert_array_equal(getattr(found.ensemble_, name), getattr(known.ensemble_, name), err_msg=name)
     np.testing.assert_array_equal(found.intercept_, known.intercept_)
     np.testing.assert_array_equal(found.reg_lambda_, known.reg_lambda_)
     assert found.ensemble_.categories == known.ensemble_.categories

@@ -25,7 +25,7 @@ IMPORTS = {
     "data": "common",
     "voters": "common kernels data",
     "moments": "common kernels _core data voters",
-    "boosting": "common _core moments",
+    "boosting": "common _core data moments",
     "model": "common kernels data voters",
     "fitting": "common kernels _core data voters moments boosting model",
     "parts": "common kernels data voters moments boosting model fitting",

@@ -7,12 +7,16 @@ z = G + pull / c, where the pull is minus the derivative at G. Only the targets 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from ..common.checks import one_of, positive
 from ..common.names import LOSSES
+from ..data.exact import Ask, exact_quantiles
 
 SHARPEST = 0.02  # width of the smooth part of the last pinball loss, as a share of the first
 SHARPER = 0.3  # from one width to the next
@@ -215,19 +219,24 @@ def make_loss(
     huber_width: float | str = "auto",
 ) -> Loss:  # fmt: skip
     """The loss of that name for targets of shape (m, n_outputs), whose means are given."""
+    return loss_for(name, lambda question, add: question(y, weight), mean, quantile, huber_width)
+
+
+def loss_for(name: str, ask: Ask, mean: np.ndarray, quantile: float = 0.5, huber_width: float | str = "auto") -> Loss:
+    """The same, given someone who puts a question, a function of targets and weights, to every part of the rows."""
     one_of("loss", name, LOSSES)
     if name == "logistic":
-        return Logistic(y.shape[1])
+        return Logistic(len(mean))
     if name == "huber":
+        median = exact_quantiles(ask, 0.5)
         is_auto = isinstance(huber_width, str)
-        width = ROBUST * _deviation(y, weight) if is_auto else positive("huber_width", huber_width)
-        return Huber(width, tuple(_quantile(target, weight, 0.5) for target in y.T))
+        width = ROBUST * _deviation(ask, median) if is_auto else positive("huber_width", huber_width)
+        return Huber(width, tuple(median.tolist()))
     if name == "poisson":
         return Poisson(float(mean.max()))
     if name == "quantile":
-        width = _deviation(y, weight)
-        first = tuple(_quantile(target, weight, quantile) for target in y.T)
-        return Quantile(quantile, width, SHARPEST * width, first)
+        width = _deviation(ask, exact_quantiles(ask, 0.5))
+        return Quantile(quantile, width, SHARPEST * width, tuple(exact_quantiles(ask, quantile).tolist()))
     return Loss()
 
 
@@ -236,14 +245,19 @@ def _times_log(share: np.ndarray) -> np.ndarray:
     return share * np.log(share, out=np.zeros_like(share), where=share > 0)
 
 
-def _deviation(y: np.ndarray, weight: np.ndarray | None) -> float:
+def _deviation(ask: Ask, median: np.ndarray) -> float:
     """How far targets are from their medians: the median, or where that is zero the largest; 1 where all are equal."""
-    off = [np.abs(target - _quantile(target, weight, 0.5)) for target in y.T]
-    return max(_quantile(distances, weight, 0.5) for distances in off) or float(np.max(off)) or 1.0
+
+    def ask_of_distances(question: Callable[..., Any], add: Callable[[Any, Any], Any]) -> Any:
+        return ask(partial(_of_distances, median, question), add)
+
+    usual = exact_quantiles(ask_of_distances, 0.5)
+    return float(usual.max() or ask_of_distances(_largest, np.maximum).max() or 1.0)
 
 
-def _quantile(values: np.ndarray, weight: np.ndarray | None, share: float) -> float:
-    """The least value that at least this share of the weight does not exceed."""
-    order = np.argsort(values)
-    mass = np.cumsum(np.ones(len(values)) if weight is None else weight[order])
-    return float(values[order[np.searchsorted(mass, share * mass[-1] * (1.0 - 1e-12))]])
+def _of_distances(median: np.ndarray, question: Callable[..., Any], y: np.ndarray, weight: np.ndarray | None) -> Any:
+    return question(np.abs(y - median), weight)
+
+
+def _largest(values: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    return values.max(axis=0, initial=0.0)

@@ -23,6 +23,8 @@ MOST_ROWS = 1 << 31  # row numbers have 32 bits
 SAME_IN_ANY_ORDER = 1.0 + 1e-9  # slack, so that the order of summation cannot change a scale
 LARGEST_TARGET = 1e150  # the square of a larger one overflows
 FAR = 4.0  # a target is far from zero if |mean| > FAR * largest deviation from it
+DIGIT = 16  # bits of a value that are looked at together
+ROUNDING = 1e-12  # of a share of the weight
 
 
 # Puts a question, a function of targets (m, n_outputs) and weights, to all parts, and adds up the answers.
@@ -216,6 +218,43 @@ def exact_means(ask: Ask) -> np.ndarray:
     if not np.isfinite(first.largest).all():
         return np.full(len(first.largest), np.inf)
     return _means(ask, first.extent, first.largest)
+
+
+def exact_quantiles(ask: Ask, share: float) -> np.ndarray:
+    """The least value of each target that at least this share of the weight does not exceed.
+
+    It is found from its first bits to its last, a few in each pass over all parts.
+    """
+    first = ask(_First.of, _First.__add__)
+    known, below, wanted = np.zeros(len(first.largest), np.uint64), np.zeros(len(first.largest)), np.zeros(1)
+    for shift in reversed(range(0, 64, DIGIT)):
+        mass = below[:, None] + np.cumsum(ask(partial(_mass_of_digits, first.extent, known, shift), np.add), axis=1)
+        if shift + DIGIT == 64:
+            wanted = share * mass[:, -1] * (1.0 - ROUNDING)
+        digit = np.array([np.searchsorted(each, least) for each, least in zip(mass, wanted, strict=True)])
+        below = np.where(digit > 0, mass[np.arange(len(digit)), digit - 1], below)
+        known = known << np.uint64(DIGIT) | digit.astype(np.uint64)
+    is_negative = known >> np.uint64(63) == 0
+    return np.where(is_negative, ~known, known ^ np.uint64(1 << 63)).view(np.float64)
+
+
+def _mass_of_digits(
+    extent: Extent, known: np.ndarray, shift: int, y: np.ndarray, weight: np.ndarray | None
+) -> np.ndarray:
+    """Of values that begin with the bits known, the weight that has each of the next digits: (n_outputs, digits)."""
+    mass = extent.whole_weights(weight, len(y)).astype(np.float64)  # sums of which are exact
+    found = np.zeros((y.shape[1], 1 << DIGIT))
+    for target, begins, out in zip(y.T, known, found, strict=True):
+        bits = (target + 0.0).view(np.uint64)
+        ordered = np.where(bits >> np.uint64(63) == 1, ~bits, bits | np.uint64(1 << 63))  # as integers
+        digits = ordered >> np.uint64(shift)
+        if shift + DIGIT == 64:
+            out[:] = np.bincount(digits.astype(np.intp), mass, 1 << DIGIT)
+            continue
+        begins_so = digits >> np.uint64(DIGIT) == begins
+        last = digits[begins_so] & np.uint64((1 << DIGIT) - 1)
+        out[:] = np.bincount(last.astype(np.intp), mass[begins_so], 1 << DIGIT)
+    return found
 
 
 def effective_count(weight: np.ndarray) -> float:

@@ -91,8 +91,13 @@ def at_most(keys: np.ndarray, copies: np.ndarray, most: float) -> np.ndarray:
     order = np.argsort(keys, kind="stable")
     kept = np.empty_like(copies)
     until = np.cumsum(copies[order])
-    kept[order] = np.diff(np.floor(until * (most / int(until[-1]))).astype(np.int64), prepend=0)
+    kept[order] = np.diff(sampled_until(until, int(until[-1]), most), prepend=0)
     return kept
+
+
+def sampled_until(until: np.ndarray, total: int, most: float) -> np.ndarray:
+    """How many copies are in the sample among the first so many, by the order of keys."""
+    return until if total <= most else np.floor(until * (most / total)).astype(np.int64)
 
 
 def copies_before(keys: np.ndarray, copies: np.ndarray) -> np.ndarray:

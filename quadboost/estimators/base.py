@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
@@ -34,7 +34,7 @@ from ..fitting.problem import Problem, Reading, Rows
 from ..fitting.training import train
 from ..model.ensemble import Ensemble
 from ..model.explained import Explained
-from ..model.patterns import are_few, pattern_arrays
+from ..model.patterns import pattern_arrays
 from ..model.shape_functions import ShapeFunction
 from ..voters.binned import Binned
 from .watching import Judge, Model, Watch, best_stage
@@ -222,8 +222,7 @@ class QuadBoost(Explained, BaseEstimator):
             rows, validation = rows.take(~split), rows.take(split)
         if validation is not None:
             options = replace(options, cache_bytes=max(1, options.cache_bytes // 2))
-        if measured is None:
-            measured, options = self._measure(problem, rows, options)
+        measured, options = self._measure(problem, rows, options, measured)
         held_out = None
         if validation is not None:
             held_out = Measured.of(problem, validation, options, measured.voters)
@@ -255,9 +254,7 @@ class QuadBoost(Explained, BaseEstimator):
             trained.voters, trained.boosted, info, loss=options.loss, link=trained.link, calibration=calibration,
             sums=measured.moments.sums,
         )  # fmt: skip
-        if are_few(found, measured.rows.n_rows):
-            found = found.replace(**pattern_arrays(found, measured.rows.matrix(), measured.rows.weight))
-        self._take_over(found)
+        self._take_over(found.replace(**pattern_arrays(found, measured.rows.n_rows, measured.ask_values)))
         self._link = (0.0, 1.0) if calibration is None else calibration
         self._warm = None
         if self.warm_start:
@@ -268,13 +265,21 @@ class QuadBoost(Explained, BaseEstimator):
         self._tell(trained, problem.one_output)
         return trained
 
-    def _measure(self, problem: Problem, rows: Rows, options: Options) -> tuple[Measured, Options]:
-        """Sum the rows, and grow trees if there are to be any; the time that takes is gone for what follows."""
+    def _measure(
+        self, problem: Problem, rows: Rows, options: Options, measured: Measured | None
+    ) -> tuple[Measured, Options]:
+        """Sum the rows unless they are, and grow trees if there are to be any.
+
+        The time that takes is gone for what follows.
+        """
         start, n_trees = time.monotonic(), options.growth.n_trees
         if not n_trees:
-            return Measured.of(problem, rows, options), options
+            return Measured.of(problem, rows, options) if measured is None else measured, options
         with steps_of(self.verbose, n_trees, "tree") as tell:
-            measured = Measured.of(problem, rows, options, tell=tell)
+            if measured is None:
+                measured = Measured.of(problem, rows, options, tell=tell)
+            else:
+                measured = cast("Any", measured).with_trees(problem, options, tell)  # of rows in parts
         return measured, replace(options, schedule=options.schedule.share(time.monotonic() - start, 1))
 
     def _info(self, trained: Trained, rows: Rows, validation: Rows | None, start: float) -> dict[str, Any]:

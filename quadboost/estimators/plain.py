@@ -15,7 +15,6 @@ from ..fitting.measured import Measured, Options
 from ..fitting.problem import Problem
 from ..moments.moments import DEFAULT_CACHE_BYTES
 from ..parts.fit import closed, problem_of_parts
-from ..parts.passes import BY_PARTS
 from ..parts.rows import as_source
 from ..parts.source import Part, Source
 from ..parts.sums import KeptSums
@@ -70,7 +69,6 @@ class _Plain(QuadBoost):
         ):
             if is_refused:
                 raise ValueError(f"{name}={parameters[name]!r} needs all values in memory; with rows in parts {remedy}")
-        needs_rows |= options.loss not in BY_PARTS or bool(options.growth.n_trees)
         needs_rows |= parameters.get("warm_start", False)
         return problem_of_parts(source, is_classifier(self), self._reading, options, needs_rows=needs_rows, **more)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -22,11 +22,13 @@ from ..common.names import LOSSES
 from ..common.threads import threads_for
 from ..data.exact import exact_mean
 from ..moments.moments import Moments, column_moments
+from ..moments.sums import ColumnSums
 from ..voters.columns import Voters
 from ..voters.thresholds import check_thresholds
 from .growth import Grown, Growth, grow_trees
 from .passes import Coded, Training
 from .problem import Problem, Rows
+from .ridge import CodedProducts, Products
 
 NO_TREES = Growth()
 MOST_CODES = 1 << 26  # of stumps whose weights are solved for at once
@@ -123,6 +125,7 @@ class Measured:
     codes: np.ndarray
     moments: Moments
     grown: Grown | None = None
+    can_solve: ClassVar[bool] = True  # for all weights at once: there are rows
 
     @property
     def n_threads(self) -> int:
@@ -132,6 +135,18 @@ class Measured:
         """Someone who puts questions to the rows and their scores under these weights, and adds up the answers."""
         scores = self.voters.scores(self.codes, weight, intercept, self.n_threads)
         return lambda question, add: question(scores, self.rows)
+
+    def ask_values(self, question: Callable[..., Any]) -> Any:
+        """Put a question about values of the rows, and their weights."""
+        assert isinstance(self.moments.sums, ColumnSums)
+        weight = self.rows.weight
+        return question(self.rows.matrix(), None if weight is None else self.moments.sums.scales.extent.round(weight))
+
+    def products(self, fit_intercept: bool) -> tuple[Products, Any]:
+        """For solving all weights at once; and the targets."""
+        assert isinstance(self.moments.sums, ColumnSums)
+        weight, sums = self.rows.weight, self.moments.sums
+        return CodedProducts(self.codes, weight, sums, fit_intercept, self.n_threads), self.rows.y
 
     def coded(self, problem: Problem, options: Options, suffix: str = "") -> tuple[Training, Loss]:
         """Rows as passes need them, and the loss for them; `suffix` is for the errors."""
@@ -171,8 +186,8 @@ def solves_at_once(measured: Measured, options: Options) -> bool:
     """Whether all weights are solved for at once, under l2: those of rules, or of many stumps."""
     if measured.voters.trees:
         return options.penalty == "l2" and options.mode == "corrective"
-    voters, is_here = measured.voters, measured.codes is not None
-    return is_here and many_at_once(options, voters.n_voters, measured.rows.n_examples, voters.n_features)
+    voters, n_examples = measured.voters, measured.rows.n_examples
+    return measured.can_solve and many_at_once(options, voters.n_voters, n_examples, voters.n_features)
 
 
 def many_at_once(options: Options, n_voters: float, n_examples: float, n_features: int) -> bool:
@@ -205,29 +220,30 @@ def grow_for(
     problem: Problem, rows: Rows, voters: Voters, codes: np.ndarray, options: Options,
     tell: Callable[[], None] = lambda: None,
 ) -> Grown:  # fmt: skip
-    """Grow trees to the loss of a fit, in at most half of its time.
+    """Grow trees to the loss of a fit, in at most half of its time."""
+    options, growth = to_grow(problem, options)
+    check_targets(options.loss, problem.targets(rows, options.loss))
+    loss, y = loss_of(problem, rows, options)
+    return grow_trees(
+        voters, codes, y, rows.weight, loss, growth, bool(options.fit_intercept), tell,
+        repeats=rows.repeats, max_seconds=options.schedule.share(0.0, 2).max_seconds,
+    )  # fmt: skip
+
+
+def to_grow(problem: Problem, options: Options) -> tuple[Options, Growth]:
+    """Options whose loss trees are grown to, and how.
 
     Many classes are told apart better by trees that were grown to their log-likelihood, also under the squared loss.
     """
-    check_targets(options.loss, problem.targets(rows, options.loss))
-    if (
-        options.loss == "squared"
-        and options.mode == "corrective"
-        and problem.classes is not None
-        and not problem.one_output
-    ):
-        loss, y = loss_of(problem, rows, replace(options, loss="logistic", penalty=None, reg_lambda=0.0))
-    else:
-        loss, y = loss_of(problem, rows, options)
     growth, meetings = options.growth, problem.meetings
     most = min((limit for limit in (growth.max_conditions, meetings.most) if limit is not None), default=None)
     growth = replace(
         growth, max_conditions=most, groups=meetings.groups, signs=problem.signs, keeps_steps=options.mode == "forward"
     )
-    return grow_trees(
-        voters, codes, y, rows.weight, loss, growth, bool(options.fit_intercept), tell,
-        repeats=rows.repeats, max_seconds=options.schedule.share(0.0, 2).max_seconds,
-    )  # fmt: skip
+    are_many = problem.classes is not None and not problem.one_output
+    if are_many and options.loss == "squared" and options.mode == "corrective":
+        options = replace(options, loss="logistic", penalty=None, reg_lambda=0.0)
+    return options, growth
 
 
 class Warm(NamedTuple):

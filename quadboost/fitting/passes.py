@@ -27,7 +27,7 @@ from ..data.exact import exact_mean
 from ..moments.moments import Moments
 from ..moments.sums import ColumnSums
 from ..voters.columns import Voters
-from .ridge import Products, bounds_of, solve_ridge
+from .ridge import CodedProducts, Products, bounds_of, solve_ridge
 
 MOST_PASSES = 500  # for each approximation of a loss
 FIRST_TOL = 1e-3  # relative dual gap of the rounds of the first pass; the better the scores, the less
@@ -146,7 +146,7 @@ class Coded(Training):
     @cached_property
     def products(self) -> Products:
         assert isinstance(self.moments.sums, ColumnSums)
-        return Products(self.voters, self.codes, self.weight, self.moments.sums, self.fit_intercept, self.n_threads)
+        return CodedProducts(self.codes, self.weight, self.moments.sums, self.fit_intercept, self.n_threads)
 
 
 class Passes:

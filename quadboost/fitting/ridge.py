@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,6 @@ from ..data.sampling import at_most, row_keys
 from ..kernels.sums import bin_sums_of_scores
 from ..kernels.voters import voter_sums
 from ..moments.sums import ColumnSums
-from ..voters.columns import Voters
 from .descent import SLACK, Curve, Descent, gap_within
 from .sketch import Sketch
 
@@ -47,32 +47,39 @@ class Solved:
 
 
 class Products:
-    """Products of voters and coded rows: from weights to scores, from values of the rows to edges."""
+    """Products of voters and coded rows: from weights to scores, from values of the rows to edges.
 
-    def __init__(
-        self, voters: Voters, codes: np.ndarray, weight: np.ndarray | None, sums: ColumnSums, fit_intercept: bool,
-        n_threads: int,
-    ) -> None:  # fmt: skip
-        self.voters, self.codes, self.weight, self.sums = voters, codes, weight, sums
-        self.fit_intercept, self.n_threads = fit_intercept, n_threads
+    Values and scores have a row for each of them; where these are elsewhere, so are they (`parts/products.py`).
+    """
+
+    def __init__(self, sums: ColumnSums, fit_intercept: bool) -> None:
+        self.voters, self.sums, self.fit_intercept = sums.voters, sums, fit_intercept
         self.mean = sums.voter_sum / sums.total_weight
         self.centre = self.mean if fit_intercept else np.zeros(len(self.mean))
         self.eta = np.maximum(sums.voter_square / sums.total_weight - self.centre * self.centre, 0.0)
-        extent = sums.scales.extent
-        none, is_count = np.empty(0), extent.are_repeats and weight is not None
-        self._factor = none if weight is None or is_count else weight
-        self._count = weight.astype(np.int64) if weight is not None and is_count else none.astype(np.int64)
 
-    def scores(self, weight: np.ndarray) -> np.ndarray:
+    def scores(self, weight: np.ndarray) -> Any:
         """Scores (m, n_outputs) of weights (n_outputs, K), without an intercept."""
-        return self.voters.scores(self.codes, weight.T, np.zeros(len(weight)), self.n_threads)
+        raise NotImplementedError
 
-    def edges(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def sums_towards(self, values: Any) -> ColumnSums:
+        """Sums over the rows, with values (m, n_outputs) as targets."""
+        raise NotImplementedError
+
+    def bin_sums(self, question: BinSums) -> np.ndarray:
+        """What the rows answer."""
+        raise NotImplementedError
+
+    def sample(self, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+        """Codes of at most so many rows, and weights."""
+        raise NotImplementedError
+
+    def edges(self, values: Any) -> tuple[np.ndarray, np.ndarray]:
         """mean(h_j value) of every voter, shape (n_outputs, K), and the means of the values.
 
         Where there is an intercept, of centred voters.
         """
-        sums = self.sums.with_targets(self.codes, values, self.weight, self.n_threads)
+        sums = self.sums_towards(values)
         means = sums.target_sum / sums.total_weight
         edges = sums.product_sum / sums.total_weight - np.outer(
             self.mean, means if self.fit_intercept else -sums.origin
@@ -81,14 +88,13 @@ class Products:
 
     def gram_times(self, weight: np.ndarray) -> np.ndarray:
         """The Gram matrix times weights (n_outputs, K): the edges of the scores, at one scale for all outputs."""
-        columns, starts, n_outputs = self.voters.columns_with_voters, self.voters.bin_start, len(weight)
+        columns, starts, extent = self.voters.columns_with_voters, self.voters.bin_start, self.sums.scales.extent
         values, first = self.voters.step_values(weight.T, columns)
         largest = float(np.maximum.reduceat(np.abs(values), first[:-1]).sum(axis=0).max(initial=0.0))
-        unit = self.sums.scales.extent.unit(FEW_BITS * largest)
-        bins = np.zeros((self.n_threads, starts[-1], n_outputs), np.int64)
-        bin_sums_of_scores(self.codes, columns, first, values, 1.0 / unit, self._factor, self._count, starts, bins)
+        unit = extent.unit(FEW_BITS * largest)
+        bins = self.bin_sums(BinSums(columns, first, values, 1.0 / unit, starts, extent.are_repeats))
         found = np.empty(weight.shape)
-        for in_bins, out in zip(np.ascontiguousarray(bins.sum(axis=0).T), found, strict=True):
+        for in_bins, out in zip(np.ascontiguousarray(bins.T), found, strict=True):
             total, edges = in_bins[: starts[1]].sum(), np.zeros(len(out), dtype=np.int64)
             voter_sums(self.voters.layout, in_bins, edges)
             out[:] = edges - self.centre * float(total)
@@ -98,23 +104,17 @@ class Products:
     def sketch(self) -> Sketch | None:
         """Of a sample of the rows; few rows are passed over more quickly than looked through."""
         extent = self.sums.scales.extent  # a weight is a repetition: both have as many examples
-        n_directions = directions_for(int(extent.total) if extent.are_repeats else len(self.codes))
+        n_directions = directions_for(int(extent.total) if extent.are_repeats else self.sums.n_rows)
         if not n_directions or self.voters.n_voters < 2 * n_directions:
             return None
-        return Sketch(self._sample(SKETCH_ROWS * n_directions).gram_times, self.voters.n_voters, n_directions)
-
-    def _sample(self, n_rows: int) -> Products:
-        copies = self._count if len(self._count) else np.ones(len(self.codes), dtype=np.int64)
-        told_apart = self._factor[:, None] if len(self._factor) else None  # equal rows of other weight are others
-        kept = at_most(row_keys(self.codes[:, : self.voters.n_features], told_apart), copies, n_rows)
-        rows = np.flatnonzero(kept)
-        weight = self.weight[rows] / copies[rows] * kept[rows] if self.weight is not None else kept[rows].astype(float)
-        codes, nothing = np.ascontiguousarray(self.codes[rows]), np.zeros((len(rows), 1))
+        codes, weight = self.sample(SKETCH_ROWS * n_directions)
+        nothing = np.zeros((len(codes), 1))
         sums = ColumnSums.of(self.voters, codes, nothing, weight, Scales.agree([(nothing, weight)]))
-        return Products(self.voters, codes, weight, sums, self.fit_intercept, 1)
+        some = CodedProducts(codes, weight, sums, self.fit_intercept, 1)
+        return Sketch(some.gram_times, self.voters.n_voters, n_directions)
 
     def solved(
-        self, weight: np.ndarray, y: np.ndarray, ridge: np.ndarray, bounds: Bounds, first_risk: np.ndarray, tol: float,
+        self, weight: np.ndarray, y: Any, ridge: np.ndarray, bounds: Bounds, first_risk: np.ndarray, tol: float,
         history: list[np.ndarray],
     ) -> Solved:  # fmt: skip
         """Where weights (n_outputs, K) stand, computed anew: rounding may have piled up on the way to them."""
@@ -129,8 +129,68 @@ class Products:
         return Solved(weight.T.copy(), intercept, edge.T.copy(), np.maximum(risk, 0.0), gap, history, converged)
 
 
+@dataclass(frozen=True)
+class BinSums:
+    """A question to coded rows: the sums of their scores in every bin, shape (bins, n_outputs), in units."""
+
+    columns: np.ndarray
+    first: np.ndarray  # where the values of each column begin
+    values: np.ndarray  # what each bin adds to the scores
+    per_unit: float
+    bin_start: np.ndarray
+    are_repeats: bool  # whether weights count rows
+
+    def __call__(self, codes: np.ndarray, weight: np.ndarray | None, n_threads: int) -> np.ndarray:
+        factor, count = np.empty(0), np.empty(0, np.int64)
+        if weight is not None and self.are_repeats:
+            count = weight.astype(np.int64)
+        elif weight is not None:
+            factor = weight
+        bins = np.zeros((n_threads, self.bin_start[-1], self.values.shape[1]), np.int64)
+        how = (self.columns, self.first, self.values, self.per_unit, factor, count, self.bin_start)
+        bin_sums_of_scores(codes, *how, bins)
+        return bins.sum(axis=0)
+
+
+class CodedProducts(Products):
+    """Of rows in memory."""
+
+    def __init__(
+        self, codes: np.ndarray, weight: np.ndarray | None, sums: ColumnSums, fit_intercept: bool, n_threads: int
+    ) -> None:
+        super().__init__(sums, fit_intercept)
+        self.codes, self.weight, self.n_threads = codes, weight, n_threads
+
+    def scores(self, weight: np.ndarray) -> np.ndarray:
+        return self.voters.scores(self.codes, weight.T, np.zeros(len(weight)), self.n_threads)
+
+    def sums_towards(self, values: np.ndarray) -> ColumnSums:
+        return self.sums.with_targets(self.codes, values, self.weight, self.n_threads)
+
+    def bin_sums(self, question: BinSums) -> np.ndarray:
+        return question(self.codes, self.weight, self.n_threads)
+
+    def sample(self, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+        are_repeats = self.sums.scales.extent.are_repeats
+        keys, copies = keys_by_codes(self.codes[:, : self.voters.n_features], self.weight, are_repeats)
+        kept = at_most(keys, copies, n_rows)
+        rows = np.flatnonzero(kept)
+        codes = np.ascontiguousarray(self.codes[rows])
+        if self.weight is None:
+            return codes, kept[rows].astype(float)
+        return codes, self.weight[rows] / copies[rows] * kept[rows]
+
+
+def keys_by_codes(codes: np.ndarray, weight: np.ndarray | None, are_repeats: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Keys of rows whatever their targets, and copies; rows of weights that do not count them differ by weight."""
+    one_each = np.ones(len(codes), dtype=np.int64)
+    if weight is None or are_repeats:
+        return row_keys(codes), one_each if weight is None else weight.astype(np.int64)
+    return row_keys(codes, weight[:, None]), one_each
+
+
 def solve_ridge(
-    rows: Products, y: np.ndarray, ridge: np.ndarray, bounds: Bounds, first_risk: np.ndarray, tol: float,
+    rows: Products, y: Any, ridge: np.ndarray, bounds: Bounds, first_risk: np.ndarray, tol: float,
     max_iterations: int, start: np.ndarray | None = None,
     watch: Watch = lambda iteration, objective, weight: False,
 ) -> Solved:  # fmt: skip

@@ -15,7 +15,6 @@ from ..boosting.result import Boosted
 from ..boosting.schedule import Schedule
 from ..boosting.strength import Strengths
 from ..data.exact import exact_mean
-from ..moments.sums import ColumnSums
 from ..voters.columns import Voters
 from .growth import Grown
 from .limits import penalty_factor
@@ -48,20 +47,12 @@ def train_ridge(
     start: np.ndarray | None = None, *, every_stage: bool = False,
 ) -> Trained:  # fmt: skip
     """Fit voters under l2, all weights at once; `start` are weights (K, n_outputs) to begin with."""
-    moments, schedule, y = measured.moments, options.schedule, measured.rows.y
+    moments, schedule, n_outputs = measured.moments, options.schedule, measured.moments.n_outputs
     strength, first_risk = ridge_strength(measured, options), moments.target_risk(bool(options.fit_intercept))
-    assert isinstance(moments.sums, ColumnSums)
-    rows = Products(
-        measured.voters,
-        measured.codes,
-        measured.rows.weight,
-        moments.sums,
-        bool(options.fit_intercept),
-        measured.n_threads,
-    )
-    mean = moments.target_mean if options.fit_intercept else np.zeros(y.shape[1])
+    rows, y = measured.products(bool(options.fit_intercept))
+    mean = moments.target_mean if options.fit_intercept else np.zeros(n_outputs)
     watch = _Watch(schedule, validation, mean, rows, every_stage)
-    penalties = [problem.limited(L2(strength), measured.voters, output) for output in range(y.shape[1])]
+    penalties = [problem.limited(L2(strength), measured.voters, output) for output in range(n_outputs)]
     bounds = bounds_of(penalties, moments.n_voters)
     ridge = np.maximum(penalties[0].rule(moments.n_voters)[0], LEAST_RIDGE)
     begin = None if start is None else np.ascontiguousarray(start.T)
@@ -70,7 +61,7 @@ def train_ridge(
     if watch.best is not None:  # by the validation rows
         solved = rows.solved(watch.best, y, ridge, bounds, first_risk, schedule.tol, solved.history)
     boosted = []
-    for output in range(y.shape[1]):
+    for output in range(n_outputs):
         history = {"objective": np.array([objectives[output] for objectives in solved.history])}
         if watch.risks:
             history["validation_risk"] = np.array([risks[output] for risks in watch.risks])
@@ -84,7 +75,7 @@ def train_ridge(
             )
         )  # fmt: skip
     stages = watch.stages or [(solved.weight, solved.intercept)]
-    return Trained(measured.voters, boosted, [Strengths(strength)] * y.shape[1], None, stages)
+    return Trained(measured.voters, boosted, [Strengths(strength)] * n_outputs, None, stages)
 
 
 class _Watch:

@@ -6,8 +6,9 @@ training rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -118,27 +119,31 @@ def count_patterns(
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """The patterns of each rule that occur in these rows, ascending, and the weight of their rows."""
     short = [rule for rule in rules if rule.is_short]
-    found = [
-        counted
-        for part in parts_of([1 << len(rule.conditions) for rule in short])
-        for counted in _count_short(short[part], matrix, weight)
-    ]
+    found = _occurring(short, count_short(short, matrix, weight))
     of_short, of_long = iter(found), iter(_count_long([rule for rule in rules if not rule.is_short], matrix, weight))
     return [next(of_short if rule.is_short else of_long) for rule in rules]
 
 
-def _count_short(
-    rules: Sequence[Rule], matrix: np.ndarray, weight: np.ndarray | None
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    features = features_of(rules)
-    asked = Asked.of([rule.conditions for rule in rules], features)
-    start = starts([1 << len(rule.conditions) for rule in rules])
-    counts, scratch = np.zeros(start[-1]), asked.scratch()[0]
-    for rows, columns in some_rows(matrix, features):
-        mass = np.empty(0) if weight is None else np.ascontiguousarray(weight[rows], dtype=np.float64)
-        add_counts(asked.questions, columns, mass, start[:-1], scratch, counts)
-    found = []
-    for of_rule in np.split(counts, start[1:-1]):
+def count_short(rules: Sequence[Rule], matrix: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    """The weight of the rows with each pattern of short rules, one rule after the other; those of parts add up."""
+    found = [np.empty(0)]
+    for part in parts_of([1 << len(rule.conditions) for rule in rules]):
+        some = rules[part]
+        features = features_of(some)
+        asked = Asked.of([rule.conditions for rule in some], features)
+        start = starts([1 << len(rule.conditions) for rule in some])
+        counts, scratch = np.zeros(start[-1]), asked.scratch()[0]
+        for rows, columns in some_rows(matrix, features):
+            mass = np.empty(0) if weight is None else np.ascontiguousarray(weight[rows], dtype=np.float64)
+            add_counts(asked.questions, columns, mass, start[:-1], scratch, counts)
+        found.append(counts)
+    return np.concatenate(found)
+
+
+def _occurring(rules: Sequence[Rule], counts: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The patterns of each short rule that occur, and their weight."""
+    start, found = starts([1 << len(rule.conditions) for rule in rules]), []
+    for of_rule in np.split(counts, start[1:-1]) if rules else ():
         pattern = np.flatnonzero(of_rule)
         found.append((pattern, of_rule[pattern]))
     return found
@@ -166,15 +171,18 @@ def are_few(ensemble: Ensemble, n_rows: int) -> bool:
     return 0 < n <= MOST_RULES and n * n_rows <= MOST_ROWS_OF_RULES
 
 
-def pattern_arrays(ensemble: Ensemble, matrix: np.ndarray, weight: np.ndarray | None) -> dict[str, Any]:
-    """The tables of what a model's trees are made of, as arguments of an `Ensemble`; {} if counting takes long."""
-    if not are_few(ensemble, len(matrix)):
+def pattern_arrays(ensemble: Ensemble, n_rows: int, ask: Callable[[Callable[..., Any]], Any]) -> dict[str, Any]:
+    """The tables of what a model's trees are made of, as arguments of an `Ensemble`; {} if counting takes long.
+
+    `ask` puts a question, a function of values and weights, to the rows, and adds up the answers of their parts.
+    """
+    if not are_few(ensemble, n_rows):
         return {}
     summands = min(summands_of(ensemble), key=lambda summands: len(summands.nodes))
     rules = [rule for rule in rules_at(ensemble, summands) if rule.is_short]
     if not rules:
         return {}
-    tables = count_patterns(rules, matrix, weight)
+    tables = _occurring(rules, ask(partial(count_short, rules)))
     return {
         "pattern_node": np.repeat([rule.node for rule in rules], [len(pattern) for pattern, _ in tables]),
         "pattern": np.concatenate([pattern for pattern, _ in tables]),

@@ -7,17 +7,20 @@
 | codes | nothing: each part is coded, and the codes are kept |
 | scales, sums | the ranges of targets, then whole-number sums per bin |
 | joint sums | counts of pairs of bins, for a few columns at a time, as rounds draw their voters |
+| sample | the rows to grow trees on (`sampling.py`); then each part is coded by the trees too, and summed again |
+| products | sums per bin of scores, where all weights are solved for at once (`products.py`) |
 | scores | a histogram, for the link of a classifier; under another loss, means and sums in every pass (`passes.py`) |
 
-Where it is quicker, or where trees, medians and cross-validation need the rows, their codes are brought here, and the
-fit goes on as in memory.
+Where it is quicker, or where cross-validation needs the rows, their codes are brought here, and the fit goes on as in
+memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 from typing import Any, cast
 
 import numpy as np
@@ -26,7 +29,8 @@ from ..boosting.losses import Loss
 from ..data.exact import Extent, Scales, square_sums, worth_of
 from ..data.examples import Examples
 from ..fitting.calibration import divides
-from ..fitting.measured import Measured, Options, many_at_once
+from ..fitting.growth import Grown, grow_on
+from ..fitting.measured import Measured, Options, solves_at_once, to_grow
 from ..fitting.problem import Problem, Reading, Rows
 from ..moments.gram import Gram
 from ..moments.moments import SHARE_FOR_SORTING, Moments, bytes_for_columns
@@ -34,7 +38,11 @@ from ..moments.sums import ColumnSums
 from ..moments.tables import JointSums, TableGram, add_joint, joint_dtype
 from ..voters.binned import Binned
 from ..voters.columns import Voters
-from .passes import CodedParts, Score, add_sums, in_passes
+from ..voters.trees import Trees
+from .each_row import EachRow, Score, rows_of
+from .passes import CodedParts, in_passes
+from .products import PartedProducts, add_sums
+from .sampling import OfTargets, are_whole, sample_of_parts
 from .source import Coded, Part, Seen, Source
 from .survey import Facts, constraints, n_rows_of, survey
 from .thresholds import Matrix, voters_of_parts
@@ -57,20 +65,70 @@ class Parted:
 
     rows: Elsewhere
     voters: Voters
-    source: Source[Coded]
+    source: Source[Coded] | None  # none: there are sums alone
     moments: Moments
     n_threads: int
-    codes: None = None  # they are elsewhere, or there are sums alone
-    grown: None = None
+    grown: Grown | None = None
+
+    @property
+    def can_solve(self) -> bool:
+        return self.source is not None
+
+    @property
+    def _parts(self) -> Source[Coded]:
+        assert self.source is not None
+        return self.source
+
+    @property
+    def _sums(self) -> ColumnSums:
+        assert isinstance(self.moments.sums, ColumnSums)
+        return self.moments.sums
 
     def scored(self, weight: np.ndarray, intercept: np.ndarray) -> Callable[..., Any]:
         """Someone who puts questions to the rows and their scores under these weights, and adds up the answers."""
         score = Score(self.voters, weight, intercept, self.n_threads)
-        return lambda question, add: self.source.reduce(partial(_ask_scored, score, question), add)
+        return lambda question, add: self._parts.reduce(partial(_ask_scored, score, question), add)
+
+    def ask_values(self, question: Callable[..., Any]) -> Any:
+        """Put a question about values of the rows, and their weights, and add up the answers."""
+        extent = self._sums.scales.extent
+        return self._parts.reduce(partial(_ask_values, question, self.voters.with_trees(Trees.none()), extent))
+
+    def products(self, fit_intercept: bool) -> tuple[PartedProducts, EachRow]:
+        """For solving all weights at once; and the targets."""
+        return PartedProducts(self._parts, self._sums, fit_intercept, self.n_threads), EachRow(attrgetter("y"))
 
     def coded(self, problem: Problem, options: Options, suffix: str = "") -> tuple[CodedParts, Loss]:
         """Rows as passes need them, and the loss for them."""
-        return in_passes(problem, self.voters, self.source, self.moments, options, self.n_threads)
+        at_once = solves_at_once(cast("Measured", self), options) and problem.signs is None
+        return in_passes(problem, self.voters, self._parts, self.moments, options, self.n_threads, at_once)
+
+    def with_trees(self, problem: Problem, options: Options, tell: Callable[[], None] = lambda: None) -> Parted:
+        """Grow trees on a sample of the rows, and code and sum all rows by these too."""
+        to_loss, growth = to_grow(problem, options)
+        rows, loss = in_passes(problem, self.voters, self._parts, self.moments, to_loss, self.n_threads)
+        targets = partial(rows_of, rows.y)
+        keyed = OfTargets(targets, self._parts.reduce(are_whole, bool.__and__), growth.seed)
+        some = sample_of_parts(self._parts, keyed, self.rows.n_rows, growth.growth_rows, targets)
+        grown = grow_on(
+            some, rows.means(rows.y), self.voters, loss, growth, rows.fit_intercept, tell,
+            options.schedule.share(0.0, 2).max_seconds,
+        )  # fmt: skip
+        voters = self.voters.with_trees(grown.trees)
+        coded: Source[Coded] = self._parts.map(partial(code_trees, voters, self.n_threads))
+        moments = moments_of(coded, voters, self._sums.scales, options, self.n_threads)
+        self._parts.close()
+        return replace(self, voters=voters, source=coded, moments=moments, grown=grown)
+
+
+def _ask_values(question: Callable[..., Any], voters: Voters, extent: Extent, coded: Coded) -> Any:
+    matrix = Binned(voters, coded.codes[:, : voters.n_features]).values()
+    return question(matrix, None if coded.weight is None else extent.round(coded.weight))
+
+
+def code_trees(voters: Voters, n_threads: int, coded: Coded) -> Coded:
+    """Beside the codes of the features, those of the trees."""
+    return coded._replace(codes=voters.code_trees(coded.codes, n_threads))
 
 
 def _ask_scored(score: Score, question: Callable[..., Any], coded: Coded) -> Any:
@@ -92,12 +150,15 @@ def problem_of_parts(
     voters = voters_of_parts(matrices, extent, options.thresholds, options.spacing, n_features, n_levels)
     coded: Source[Coded] = source.map(partial(code_part, facts, voters, n_threads))
     more = dict(constraints(facts, reading))
-    needs_rows |= is_classifier and divides(options, facts.n_rows)
-    needs_rows |= many_at_once(options, voters.n_voters, facts.n_rows, voters.n_features)
-    if needs_rows or _n_bytes(facts, voters) <= _room_for_rows(source.room, voters, extent, options):
+    n_trees = options.growth.n_trees
+    needs_rows |= is_classifier and not n_trees and divides(options, facts.n_rows)
+    needs_rows |= n_trees > 0 and options.mode == "forward"
+    room = _room_for_rows(source.room, voters, extent, options)
+    if needs_rows or _n_bytes(facts, voters.n_features + n_trees) <= room:
         return _gathered(coded, facts, voters, more), None
-    moments, examples = _moments(coded, facts, voters, options, n_threads)
-    rows = Elsewhere(facts.n_rows, facts.n_outputs, examples)
+    scales = Scales.agreed(lambda question, add: coded.reduce(partial(target_question, question), add))
+    moments = moments_of(coded, voters, scales, options, n_threads)
+    rows = Elsewhere(facts.n_rows, facts.n_outputs, _n_examples(coded, facts))
     measured = Parted(rows, voters, coded, moments, n_threads)
     no_examples = Examples(None, np.empty(0), None, None)
     problem = _problem(no_examples, cast("Rows", rows), facts, more)
@@ -135,9 +196,9 @@ def code_part(facts: Facts, voters: Voters, n_threads: int, part: Part) -> Coded
     return Coded(codes, labels, weight, counted.weight if facts.is_weighted else None, n_classes)
 
 
-def _n_bytes(facts: Facts, voters: Voters) -> int:
+def _n_bytes(facts: Facts, n_columns: int) -> int:
     """What the rows take when they are here."""
-    each = voters.n_features + 8 * facts.n_outputs + 16 * facts.is_weighted + 8 * (facts.class_weight is not None)
+    each = n_columns + 8 * facts.n_outputs + 16 * facts.is_weighted + 8 * (facts.class_weight is not None)
     return facts.n_rows * each
 
 
@@ -174,24 +235,22 @@ def _gathered(coded: Source[Coded], facts: Facts, voters: Voters, more: dict[str
     return _problem(Examples(X, labels, repeats, None), Rows(X, y, weight, repeats), facts, more)
 
 
-def _moments(
-    coded: Source[Coded], facts: Facts, voters: Voters, options: Options, n_threads: int
-) -> tuple[Moments, float]:
-    """The moments of all parts, and how many examples their rows are worth."""
-    scales = Scales.agreed(lambda question, add: coded.reduce(partial(target_question, question), add))
+def moments_of(coded: Source[Coded], voters: Voters, scales: Scales, options: Options, n_threads: int) -> Moments:
+    """The moments of all parts."""
     sums = coded.reduce(partial(sums_of, voters, scales, n_threads), add_sums)
-    order = likely(sums)
     n_bytes = max(options.cache_bytes // SHARE_FOR_SORTING, _bytes_for_tables(voters, scales.extent))
     joint = _Joint(voters, scales.extent, coded, n_threads)
-    gram = TableGram(voters, joint, sums.voter_sum, scales.extent, n_bytes, options.n_threads, order)
+    gram = TableGram(voters, joint, sums.voter_sum, scales.extent, n_bytes, options.n_threads, likely(sums))
     columns = Gram(gram, bytes_for_columns(options.cache_bytes, voters.n_voters))
-    examples = float(sums.n_rows)
-    if facts.is_weighted:
-        extent = coded.reduce(extent_of_repeats)
-        examples = extent.total
-        if not extent.is_whole:
-            examples = worth_of(extent, coded.reduce(partial(square_sums_of, extent), np.add))
-    return Moments(sums, columns, options.n_threads), examples
+    return Moments(sums, columns, options.n_threads)
+
+
+def _n_examples(coded: Source[Coded], facts: Facts) -> float:
+    """How many examples the rows are worth."""
+    if not facts.is_weighted:
+        return float(facts.n_rows)
+    extent = coded.reduce(extent_of_repeats)
+    return extent.total if extent.is_whole else worth_of(extent, coded.reduce(partial(square_sums_of, extent), np.add))
 
 
 def target_question(question: Callable[..., Any], coded: Coded) -> Any:
@@ -235,5 +294,5 @@ def likely(sums: ColumnSums) -> list[int]:
 
 def closed(measured: object) -> None:
     """Let go of the codes of parts."""
-    if isinstance(measured, Parted):
+    if isinstance(measured, Parted) and measured.source is not None:
         measured.source.close()

@@ -29,7 +29,7 @@ from ..moments.tables import JointSums, TableGram, add_joint, joint_dtype, other
 from ..voters.columns import MISSING, THRESHOLD, Voters
 from ..voters.thresholds import cuts_of_levels, voters_of
 from .fit import Elsewhere, Parted, code_part, extent_of, likely, matrix_of, square_sums_of, sums_of, target_question
-from .source import InMemory, Part, Seen, Source
+from .source import Part, Seen, Source
 from .survey import Facts, survey
 from .thresholds import voters_of_parts
 
@@ -164,7 +164,7 @@ class KeptSums:
         )  # fmt: skip
         columns = Gram(gram, bytes_for_columns(options.cache_bytes, voters.n_voters))
         moments, rows = Moments(sums, columns, options.n_threads), Elsewhere(sums.n_rows, len(sums.product), examples)
-        measured = Parted(rows, voters, InMemory([]), moments, options.n_threads)
+        measured = Parted(rows, voters, None, moments, options.n_threads)
         problem = Problem(
             Examples(None, np.empty(0), None, None),
             self.schema,

@@ -10,7 +10,7 @@ from some_trees import way_of
 from quadboost.boosting.losses import make_loss
 from quadboost.fitting import ridge
 from quadboost.fitting.growth import Growth, grow_trees
-from quadboost.fitting.ridge import Products, solve_ridge
+from quadboost.fitting.ridge import CodedProducts, solve_ridge
 from quadboost.moments.moments import column_moments
 from quadboost.voters.thresholds import candidate_voters
 
@@ -51,7 +51,7 @@ def _voter(number):
 
 def solved(weight=None, fit_intercept=True, *, codes=CODES, y=Y, strength=RIDGE, tol=1e-13, n_threads=1, **given):
     moments = column_moments(VOTERS, codes, y, weight)
-    rows = Products(VOTERS, codes, weight, moments.sums, fit_intercept, n_threads)
+    rows = CodedProducts(codes, weight, moments.sums, fit_intercept, n_threads)
     strength = np.full(VOTERS.n_voters, strength)
     first, bounds = (
         moments.target_risk(fit_intercept),

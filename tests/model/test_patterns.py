@@ -96,10 +96,16 @@ def test_they_go_with_the_trees():
     assert len(ensemble.replace(trees=ensemble.trees).pattern) == 0
 
 
+def test_their_weight_does_not_depend_on_the_order_of_rows():
+    weight, order = np.random.default_rng(0).exponential(size=len(X)), np.arange(len(X))[::-1]
+    fits = [QuadBoostRegressor(n_trees=3, max_leaves=4).fit(X[i], Y[i], weight[i]) for i in (slice(None), order)]
+    np.testing.assert_array_equal(*(fit.ensemble_.pattern_mass for fit in fits))
+
+
 def test_where_counting_takes_long_there_are_none(monkeypatch):
     ensemble = QuadBoostRegressor(n_trees=3, max_leaves=4).fit(X, Y).ensemble_
     monkeypatch.setattr(module, "MOST_ROWS_OF_RULES", 299)
-    assert pattern_arrays(ensemble, X, None) == {}
+    assert pattern_arrays(ensemble, len(X), lambda question: question(X, None)) == {}
     bare = ensemble.replace(pattern_node=None, pattern=None, pattern_mass=None)
     assert bare.explain(X[:2]).values.shape[0] == 2
     with pytest.raises(ValueError, match=r"does not have the patterns of its rules.*explain\(X, background=X_train\)"):

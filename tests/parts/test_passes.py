@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from contextlib import nullcontext
 from operator import add
 
 import numpy as np
@@ -14,8 +13,7 @@ from quadboost import QuadBoostClassifier, QuadBoostRegressor
 from quadboost.fitting.measured import Measured
 from quadboost.fitting.problem import Problem, Reading
 from quadboost.parts.fit import problem_of_parts
-from quadboost.parts.passes import BY_PARTS, EachRow
-from quadboost.parts.source import Coded, InMemory, Part
+from quadboost.parts.source import InMemory, Part
 
 M = 400
 RNG = np.random.default_rng(0)
@@ -23,32 +21,6 @@ X = RNG.normal(size=(M, 3))
 TARGETS = {"logistic": np.where(X[:, 0] + RNG.normal(size=M) > 0, "a", "b"), "poisson": RNG.poisson(np.exp(X[:, 0]))}
 WEIGHT = RNG.exponential(size=M)
 READING = Reading()
-
-
-def first_codes(part):
-    return part.codes[:, :1].astype(float)
-
-
-def test_arrays_of_parts_are_made_row_by_row_and_each_once():
-    made = []
-
-    def seen(values):
-        made.append(len(values))
-        return values + 1.0
-
-    codes = np.arange(12, dtype=np.uint8).reshape(6, 2)
-    one = EachRow(seen, (EachRow(first_codes),))
-    found = (2.0 * one - one / np.array([4.0])) * one
-    np.testing.assert_array_equal(found.of(Coded(codes, codes[:, 0]), {}), 1.75 * (codes[:, :1] + 1.0) ** 2)
-    assert made == [6]
-    with pytest.raises(TypeError):
-        np.add.reduce(one)
-
-
-def test_what_travels_still_makes_shared_arrays_once():
-    one = EachRow(first_codes)
-    again = pickle.loads(pickle.dumps(one + one))
-    assert again.inputs[0] is again.inputs[1]
 
 
 @pytest.mark.parametrize("loss", TARGETS)
@@ -73,25 +45,32 @@ def test_means_and_sums_are_those_of_all_rows(loss):
     assert found.stage(far, intercept, its_loss, []).loss == known.stage(far, intercept, its_loss, []).loss
 
 
+class Kept(InMemory):
+    """Elsewhere: questions and answers are pickled, and rows never come here."""
+
+    def reduce(self, question, add=add):
+        question = pickle.loads(pickle.dumps(question))
+        return super().reduce(lambda part: pickle.loads(pickle.dumps(question(part))), add)
+
+    def map(self, make):
+        return Kept(super().map(pickle.loads(pickle.dumps(make))).parts, self.room)
+
+    def gather(self):
+        raise MemoryError("all rows")
+
+
+@pytest.mark.parametrize("n_trees", [0, 2])
 @pytest.mark.parametrize("loss", ["squared", "huber", "logistic"])
-def test_rows_stay_where_they_are_unless_a_loss_needs_medians(loss):
-    class Kept(InMemory):
-        """Elsewhere: questions and answers are pickled, and there are no rows here."""
-
-        def reduce(self, question, add=add):
-            question = pickle.loads(pickle.dumps(question))
-            return super().reduce(lambda part: pickle.loads(pickle.dumps(question(part))), add)
-
-        def map(self, make):
-            return Kept(super().map(make).parts, self.room)
-
-        def gather(self):
-            raise MemoryError("all rows")
-
+def test_rows_stay_where_they_are(loss, n_trees):
     labels = TARGETS["logistic"]
     y, model = (labels, QuadBoostClassifier) if loss == "logistic" else (X[:, 0], QuadBoostRegressor)
-    with nullcontext() if loss in BY_PARTS else pytest.raises(MemoryError):
-        model(loss=loss, thresholds=5).fit(Kept([Part(X, y)], room=0))
+    parts = Kept([Part(X[:50], y[:50]), Part(X[50:150], y[50:150])], room=0)
+    model(loss=loss, thresholds=3, n_trees=n_trees, max_leaves=3, tol=0.1).fit(parts)
+
+
+def test_trees_as_they_were_grown_need_all_rows():
+    with pytest.raises(MemoryError):
+        QuadBoostRegressor(n_trees=2, mode="forward").fit(Kept([Part(X, X[:, 0])], room=0))
 
 
 def test_targets_are_refused_as_in_memory():
