@@ -196,7 +196,9 @@ class _Rows:
         """Sums of values (m, n) at each leaf, over all rows or over some copies of them."""
         largest = np.zeros(values.shape[1])
         largest_of(values, largest)
-        bits, units = zip(*((self.extent.value_bits(top), self.extent.unit(top)) for top in largest.tolist()), strict=True)
+        bits, units = zip(
+            *((self.extent.value_bits(top), self.extent.unit(top)) for top in largest.tolist()), strict=True
+        )
         sums = np.zeros((n_nodes, values.shape[1]), dtype=np.int64)
         weight = self.weight if copies is None else self.weight_of(copies)
         factor, count = self.extent.factor_and_count(weight)
@@ -223,8 +225,8 @@ class _Rows:
         node = np.zeros(len(self.y), np.uint32)
         if len(node):
             n_nodes = grow(
-                self.codes, self.bin_start, self.voters.is_level, sign, side, mass, target, in_bag, self.scratch, groups,
-                most_columns, self.least_mass, growth.max_leaves, column, cut, missing_right, child, node,
+                self.codes, self.bin_start, self.voters.is_level, sign, side, mass, target, in_bag, self.scratch,
+                groups, most_columns, self.least_mass, growth.max_leaves, column, cut, missing_right, child, node,
             )  # fmt: skip
         column, order = column[:n_nodes], np.empty(n_nodes, np.int32)
         in_preorder(column, child, order, np.empty(n_nodes + 1, np.int32))
@@ -271,7 +273,9 @@ class _OutOfBag:
         self.rows, self.loss = rows, loss
         self.too_much = self.honest = self.most = 0.0
         self.first = self._falls(pull, [np.zeros_like(pull)], rows.copies)[0]
-        self.weight = np.empty(0) if rows.weight is None else rows.weight / rows.copies  # of a copy: equal rows are others
+        self.weight = (
+            np.empty(0) if rows.weight is None else rows.weight / rows.copies
+        )  # of a copy: equal rows are others
 
     def without_each(
         self, scores: np.ndarray, pull: np.ndarray, bend: np.ndarray, sums: _Sums, node: np.ndarray
