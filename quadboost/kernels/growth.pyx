@@ -8,7 +8,7 @@ from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, 
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
-from quadboost.kernels.types cimport code_at, code_t
+from quadboost.kernels.types cimport PREFETCH, code_at, code_t
 
 cnp.import_array()
 
@@ -16,6 +16,7 @@ cdef extern from "trees.h":
     int highest_bit(uint64_t) noexcept nogil
 
 cdef enum:
+    AHEAD = 12      # rows, whose codes are asked for before they are needed
     FEW_ROWS = 256  # up to which a leaf is split by its rows, without a histogram of all bins
     MIXED = 2
 
@@ -76,6 +77,10 @@ cdef void _add_rows(
     cdef int64_t* cell
     cdef int64_t mass, value
     for i in range(n):
+        if i + AHEAD < n:
+            PREFETCH(codes + rows[i + AHEAD] * of.d)
+            PREFETCH(of.mass + rows[i + AHEAD])
+            PREFETCH(of.target + rows[i + AHEAD] * n_targets)
         bins_of_row, mass = codes + rows[i] * of.d, sign * of.mass[rows[i]]
         target = of.target + rows[i] * n_targets
         if n_targets == 1:

@@ -2,8 +2,17 @@
 
 Sums are of whole numbers, as all sums over rows. Python allocates, the kernels fill; arguments are marked IN / OUT.
 """
-from libc.math cimport fabs, ldexp, rint
+from libc.math cimport copysign, fabs, ldexp
 from libc.stdint cimport int64_t, uint32_t
+
+cdef enum:
+    INTEGERS = 52  # doubles from 2**52 on are whole
+
+
+cdef inline int64_t _nearest(double x) noexcept nogil:
+    """The nearest whole number, of two the even one; quicker than a call of `rint`."""
+    cdef double whole = copysign(<double> (<int64_t> 1 << INTEGERS), x)
+    return <int64_t> ((x + whole) - whole if fabs(x) < fabs(whole) else x)
 
 
 def largest_of(
@@ -36,7 +45,7 @@ def leaf_sums(
                     share = factor[r]
                 if count.shape[0]:
                     times = count[r]
-                out[node[r], i] += times * <int64_t> rint(value[r, i] * half * rest * share)
+                out[node[r], i] += times * _nearest(value[r, i] * half * rest * share)
 
 
 def steps_of_others(
