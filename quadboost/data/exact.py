@@ -95,7 +95,7 @@ class Extent:
 
     def fixed_point(self, value: np.ndarray, weight: np.ndarray | None, largest: float) -> np.ndarray:
         """Integers, nearly weight * value / `unit(largest)`; no |value| is above `largest`."""
-        bits = self._value_bits(largest)
+        bits = self.value_bits(largest)
         if self.are_repeats:
             integers = np.rint(_shifted(value, bits)).astype(np.int64)
             return integers if weight is None else integers * weight.astype(np.int64)
@@ -106,9 +106,18 @@ class Extent:
     def unit(self, largest: float) -> float:
         """What 1 stands for in `fixed_point`: a power of two."""
         shift = 0 if self.are_repeats else _exponent(self.largest)
-        return float(np.ldexp(1.0, shift - self._value_bits(largest)))
+        return float(np.ldexp(1.0, shift - self.value_bits(largest)))
 
-    def _value_bits(self, largest: float) -> int:
+    def factor_and_count(self, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        """What a kernel multiplies values by before it rounds them, and after it, as `fixed_point` does; empty: one."""
+        none = np.empty(0), np.empty(0, np.int64)
+        if self.are_repeats:
+            return none if weight is None else (none[0], weight.astype(np.int64))
+        assert weight is not None
+        return np.ldexp(weight, -_exponent(self.largest)), none[1]
+
+    def value_bits(self, largest: float) -> int:
+        """How far `fixed_point` shifts values of which none is above the largest."""
         if largest == 0.0:
             return 0
         total = self.total if self.are_repeats else np.ldexp(self.total, -_exponent(self.largest)) * SAME_IN_ANY_ORDER

@@ -20,8 +20,8 @@ from ..boosting.losses import Loss
 from ..common.checks import at_least
 from ..data.exact import Extent, exact_mean
 from ..data.sampling import Sample, copies_before, half, mixed, n_different, sample
-from ..kernels.growth import grow, in_preorder, leaves_of_grown
-from ..kernels.sums import bin_sums
+from ..kernels.growth import grow, in_preorder
+from ..kernels.leaves import largest_of, leaf_sums, square_falls, steps_of_others
 from ..voters.bins import starts
 from ..voters.columns import Voters
 from ..voters.trees import MOST_LEAVES, Trees
@@ -114,11 +114,10 @@ def grow_on(
             bend = loss.bend(pull, rows.y)
             sums = rows.sums(node, len(part.order), pull, bend)
             step = SHRINKAGE * rows.steps(sums, part, growth)
-            others = rows.copies - in_bag
-            before, alone = pull, judge.without_each(scores, pull, bend, sums, node, others)
+            before, alone = pull, judge.without_each(scores, pull, bend, sums, node)
             scores += step[node]
             pull = loss.pull(scores, rows.y)
-            judge.see(before, pull, alone, others)
+            judge.see(before, pull, alone, rows.copies - in_bag)
             grown.add(part, step[part.order])
         tell()
         if max_seconds is not None and time.monotonic() - start > max_seconds:
@@ -145,9 +144,9 @@ class _Sums(NamedTuple):
     pull: np.ndarray
     bend: np.ndarray
 
-    def steps(self, least: np.ndarray | float = 0.0) -> np.ndarray:
-        """Where they are minimal; zero where there is no more bend than the least."""
-        return np.divide(self.pull, self.bend, out=np.zeros_like(self.pull), where=self.bend > least)
+    def steps(self) -> np.ndarray:
+        """Where they are minimal; zero where there is no bend."""
+        return np.divide(self.pull, self.bend, out=np.zeros_like(self.pull), where=self.bend > 0.0)
 
 
 class _Parts:
@@ -183,7 +182,7 @@ class _Rows:
         least, most = LEAST_EXAMPLES
         self.least_mass = int(min(most, max(least, n_examples / 100)) * total / max(n_examples, 1.0))
         self.mass = self.extent.whole_weights(weight, len(y))
-        self.bin_start = voters.bin_start[: voters.n_features + 1]
+        self.bin_start, self.scratch = voters.bin_start[: voters.n_features + 1], np.empty(len(y), np.int32)
         self.cuts = np.concatenate([*voters.cuts, np.zeros(MOST_LEAVES)])  # for nodes that ask for nothing, too
         self.first_cut = starts([len(cuts) for cuts in voters.cuts])
 
@@ -191,15 +190,31 @@ class _Rows:
         """The weight of some of the copies of each row."""
         return None if self.weight is None else self.weight / self.copies * copies
 
+    def exact_sums(
+        self, node: np.ndarray, n_nodes: int, values: np.ndarray, copies: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Sums of values (m, n) at each leaf, over all rows or over some copies of them."""
+        largest = np.zeros(values.shape[1])
+        largest_of(values, largest)
+        bits, units = zip(
+            *((self.extent.value_bits(top), self.extent.unit(top)) for top in largest.tolist()), strict=True
+        )
+        sums = np.zeros((n_nodes, values.shape[1]), dtype=np.int64)
+        weight = self.weight if copies is None else self.weight_of(copies)
+        factor, count = self.extent.factor_and_count(weight)
+        if weight is None and copies is not None:
+            count = copies
+        leaf_sums(node, values, np.array(bits, np.int64), factor, count, sums)
+        return sums * units
+
     def tree(self, pull: np.ndarray, growth: Growth, number: int, in_bag: np.ndarray) -> tuple[_Part, np.ndarray]:
         """A tree grown to some pull on some copies of the rows, and the node, a leaf, that each row falls into."""
-        pull = self._directions(pull, mixed(np.array([growth.seed], dtype=np.uint64), number)[0])
+        pull = self._directions(pull, growth.seed, number)
         mass, weight = self.mass, self.weight
         if self.before is not None:  # a row may be in the bag with some of its copies
             weight = self.weight_of(in_bag)
             mass = self.extent.whole_weights(weight, len(pull))
         target = self.extent.fixed_point(pull, _column(weight), float(np.abs(pull).max(initial=0.0)))
-        rows = np.flatnonzero(in_bag).astype(np.int32)
         d, most = self.voters.n_features, 2 * growth.max_leaves - 1
         column, cut, missing_right = np.full(most, -1, np.int32), np.zeros(most, np.int32), np.zeros(most, np.uint8)
         child, n_nodes = np.zeros((most, 2), np.int32), 1
@@ -207,13 +222,13 @@ class _Rows:
         sign = np.zeros(d, np.int8) if growth.signs is None else _common(growth.signs)
         side = 0 * sign if growth.keeps_steps else sign  # of a rule with a weight all signs agree
         most_columns = d if growth.max_conditions is None else min(d, growth.max_conditions)
-        if len(rows):
+        node = np.zeros(len(self.y), np.uint32)
+        if len(node):
             n_nodes = grow(
-                self.codes, self.bin_start, self.voters.is_level, sign, side, mass, target, rows, groups, most_columns,
-                self.least_mass, growth.max_leaves, column, cut, missing_right, child,
+                self.codes, self.bin_start, self.voters.is_level, sign, side, mass, target, in_bag, self.scratch,
+                groups, most_columns, self.least_mass, growth.max_leaves, column, cut, missing_right, child, node,
             )  # fmt: skip
-        column, node, order = column[:n_nodes], np.zeros(len(self.y), np.uint32), np.empty(n_nodes, np.int32)
-        leaves_of_grown(self.codes, self.bin_start, self.voters.is_level, column, cut, missing_right, child, node)
+        column, order = column[:n_nodes], np.empty(n_nodes, np.int32)
         in_preorder(column, child, order, np.empty(n_nodes + 1, np.int32))
         column, cut = column[order], cut[order]
         threshold = np.where(self.voters.is_level[column] == 1, cut - 1.0, self.cuts[self.first_cut[column] + cut])
@@ -221,27 +236,20 @@ class _Rows:
         missing_right = np.where(is_inner, missing_right[order], 0).astype(np.uint8)
         return _Part(column, np.where(is_inner, threshold, 0.0), missing_right, order), node
 
-    def _directions(self, pull: np.ndarray, salt: np.uint64) -> np.ndarray:
+    def _directions(self, pull: np.ndarray, seed: int, number: int) -> np.ndarray:
         """A few combinations of the pulls of many outputs, with random signs."""
         n_outputs = pull.shape[1]
         if n_outputs <= DIRECTIONS:
             return pull
+        salt = mixed(np.array([seed], dtype=np.uint64), number)[0]
         bits = mixed(np.arange(n_outputs * DIRECTIONS, dtype=np.uint64) + salt, 1) >> np.uint64(63)
         signs = 2.0 * bits.astype(np.float64).reshape(n_outputs, DIRECTIONS) - 1.0
         return np.column_stack([(pull * sign).sum(axis=1) for sign in signs.T])
 
     def sums(self, node: np.ndarray, n_nodes: int, pull: np.ndarray, bend: np.ndarray) -> _Sums:
         """The pulls and bends at each leaf."""
-        values, n_outputs = np.column_stack([pull, bend]), pull.shape[1]
-        whole, units = np.empty(values.shape, np.int64), []
-        for column, found in zip(values.T, whole.T, strict=True):
-            largest = float(np.abs(column).max(initial=0.0))
-            found[:] = self.extent.fixed_point(column, self.weight, largest)
-            units.append(self.extent.unit(largest))
-        sums = np.zeros((n_nodes, len(units)), dtype=np.int64)
-        bin_sums(node[:, None], whole, np.array([0, n_nodes]), sums, 1)
-        found = sums * units
-        return _Sums(found[:, :n_outputs], found[:, n_outputs:])
+        found = self.exact_sums(node, n_nodes, np.hstack([pull, bend]))
+        return _Sums(*np.hsplit(found, 2))
 
     def steps(self, sums: _Sums, part: _Part, growth: Growth) -> np.ndarray:
         """The best step at each leaf, shape (n_nodes, n_outputs); zero at other nodes."""
@@ -264,34 +272,34 @@ class _OutOfBag:
     def __init__(self, rows: _Rows, loss: Loss, pull: np.ndarray) -> None:
         self.rows, self.loss = rows, loss
         self.too_much = self.honest = self.most = 0.0
-        self.first = self._fall(pull, np.zeros_like(pull), rows.copies)
+        self.first = self._falls(pull, [np.zeros_like(pull)], rows.copies)[0]
+        self.weight = (
+            np.empty(0) if rows.weight is None else rows.weight / rows.copies
+        )  # of a copy: equal rows are others
 
     def without_each(
-        self, scores: np.ndarray, pull: np.ndarray, bend: np.ndarray, sums: _Sums, node: np.ndarray, copies: np.ndarray
+        self, scores: np.ndarray, pull: np.ndarray, bend: np.ndarray, sums: _Sums, node: np.ndarray
     ) -> np.ndarray:
-        """The pulls after a step that each row with a copy had no part in."""
-        part = np.flatnonzero(copies)
-        of_copy = self.rows.weight_of(np.ones_like(copies))  # equal rows are others
-        weight, leaf, after = 1.0 if of_copy is None else of_copy[part, None], node[part], pull.copy()
-        rest = _Sums(sums.pull[leaf] - weight * pull[part], sums.bend[leaf] - weight * bend[part])
-        step = SHRINKAGE * rest.steps(ROUNDING * sums.bend[leaf])
-        after[part] = self.loss.pull(scores[part] + step, self.rows.y[part])
-        return after
+        """The pulls after a step that each row had no part in."""
+        step = np.empty_like(pull)
+        steps_of_others(node, pull, bend, *map(np.ascontiguousarray, sums), self.weight, ROUNDING, SHRINKAGE, step)
+        step += scores
+        return self.loss.pull(step, self.rows.y)
 
     def see(self, before: np.ndarray, after: np.ndarray, alone: np.ndarray, copies: np.ndarray) -> None:
-        """A tree: pulls before it, after its step, and after a step without each row."""
-        self.too_much += self._fall(before, after, copies)
-        self.honest += self._fall(before, alone, copies)
+        """A tree: pulls before it, after its step, and after a step without each row; copies it was not grown on."""
+        too_much, honest = self._falls(before, [after, alone], copies)
+        self.too_much += too_much
+        self.honest += honest
         self.most = max(self.most, self.honest)
 
-    def _fall(self, before: np.ndarray, after: np.ndarray, copies: np.ndarray) -> float:
+    def _falls(self, before: np.ndarray, after: list[np.ndarray], copies: np.ndarray) -> list[float]:
         """By how much the squared pulls of some copies of rows fell, summed over the outputs, in the mean."""
-        part, weight = np.flatnonzero(copies), self.rows.weight_of(copies)
-        if not len(part):
-            return 0.0
-        before, after = before[part], after[part]
-        fall = ((before - after) * (before + after)).sum(axis=1)
-        return exact_mean(fall, None if weight is None else weight[part])
+        falls = np.ones((len(before), len(after) + 1))  # and a one, for the weight of all
+        for pulls, fall in zip(after, falls.T, strict=False):
+            square_falls(before, pulls, fall)
+        *found, total = self.rows.exact_sums(np.zeros(len(falls), np.uint32), 1, falls, copies)[0].tolist()
+        return [fall / total if total > 0 else 0.0 for fall in found]
 
     @property
     def r2(self) -> float:

@@ -1,4 +1,4 @@
-"""Kernels of growth: a tree on coded rows, the leaf that goes on growing, and where rows end in it.
+"""Kernels of growth: a tree on coded rows, the leaf that goes on growing, and where all rows end in it.
 
 Sums are of whole numbers, so that neither the order of rows nor their repetition changes a bit of a tree. Python
 allocates, the kernels fill; arguments are marked IN / OUT. Kernels trust what they are given (the callers check).
@@ -8,7 +8,7 @@ from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, 
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
-from quadboost.kernels.types cimport code_at, code_t
+from quadboost.kernels.types cimport PREFETCH, code_at, code_t
 
 cnp.import_array()
 
@@ -16,6 +16,7 @@ cdef extern from "trees.h":
     int highest_bit(uint64_t) noexcept nogil
 
 cdef enum:
+    AHEAD = 12      # rows, whose codes are asked for before they are needed
     FEW_ROWS = 256  # up to which a leaf is split by its rows, without a histogram of all bins
     MIXED = 2
 
@@ -28,7 +29,8 @@ cdef struct split_t:
 
 
 cdef struct leaf_t:
-    Py_ssize_t first, last           # its rows in the order
+    Py_ssize_t first, last           # its rows, of those that the tree is grown on
+    Py_ssize_t from_, until          # and of the others
     Py_ssize_t node
     Py_ssize_t histogram             # number of its histogram; -1: it has few rows, and needs none
     int32_t n_columns                # different columns on the way to it
@@ -37,7 +39,8 @@ cdef struct leaf_t:
 
 
 cdef struct room_t:                  # where one tree grows
-    int32_t* rows                    # by leaf
+    int32_t* rows                    # that the tree is grown on, by leaf
+    int32_t* others                  # that fall into its leaves, by leaf
     leaf_t* leaves
     uint8_t* on_way                  # (leaves, d) columns on the way to each leaf
     int64_t* histograms              # of leaves with many rows: mass and targets in each bin of all columns
@@ -74,6 +77,10 @@ cdef void _add_rows(
     cdef int64_t* cell
     cdef int64_t mass, value
     for i in range(n):
+        if i + AHEAD < n:
+            PREFETCH(codes + rows[i + AHEAD] * of.d)
+            PREFETCH(of.mass + rows[i + AHEAD])
+            PREFETCH(of.target + rows[i + AHEAD] * n_targets)
         bins_of_row, mass = codes + rows[i] * of.d, sign * of.mass[rows[i]]
         target = of.target + rows[i] * n_targets
         if n_targets == 1:
@@ -293,16 +300,38 @@ cdef inline bint _goes_right(growth_t of, split_t split, int64_t code) noexcept 
 
 cdef Py_ssize_t _divide(growth_t of, split_t split, int32_t* rows, Py_ssize_t n, int32_t* scratch) noexcept nogil:
     """Put the rows that go right after those that go left; returns how many go left."""
-    cdef Py_ssize_t i, n_left = 0, n_right = 0
-    for i in range(n):
-        if _goes_right(of, split, code_at(of.codes, of.size, rows[i] * of.d + split.column)):
-            scratch[n_right] = rows[i]
-            n_right += 1
-        else:
-            rows[n_left] = rows[i]
-            n_left += 1
-    memcpy(rows + n_left, scratch, n_right * sizeof(int32_t))
+    cdef Py_ssize_t i, n_left = 0
+    cdef int32_t row
+    cdef bint right
+    for i in range(n):  # without a branch, which nobody could foretell
+        row = rows[i]
+        right = _goes_right(of, split, code_at(of.codes, of.size, row * of.d + split.column))
+        scratch[i - n_left] = rows[n_left] = row
+        n_left += not right
+    memcpy(rows + n_left, scratch, (n - n_left) * sizeof(int32_t))
     return n_left
+
+
+cdef Py_ssize_t _in_bag_first(const int64_t[::1] in_bag, int32_t[::1] rows) noexcept nogil:
+    """Rows in the bag, then the others; returns how many are in it."""
+    cdef Py_ssize_t r, m = rows.shape[0], n = 0, n_others = 0
+    for r in range(m):
+        n += in_bag[r] > 0
+    for r in range(m):
+        if in_bag[r] > 0:
+            rows[r - n_others] = <int32_t> r
+        else:
+            rows[n + n_others] = <int32_t> r
+            n_others += 1
+    return n
+
+
+cdef void _write_node(
+    Py_ssize_t leaf, const int32_t* rows, Py_ssize_t first, Py_ssize_t last, uint32_t[::1] node
+) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(first, last):
+        node[rows[i]] = <uint32_t> leaf
 
 
 def grow(
@@ -313,7 +342,8 @@ def grow(
     const int8_t[::1] side,          # IN  (d) the same, where a leaf is not split that must rise by one and fall by another
     const int64_t[::1] mass,         # IN  (m) weight of each row
     const int64_t[:, ::1] target,    # IN  (m, n_targets) times that weight
-    int32_t[::1] rows,               # IN/OUT the rows to grow on; then by leaf
+    const int64_t[::1] in_bag,       # IN  (m) above zero: a row to grow on
+    int32_t[::1] rows,               # scratch (m)
     const uint8_t[:, ::1] group,     # IN  (n_groups, d) columns that may meet in a rule
     int most_columns,                # different ones in a rule
     int64_t least_mass,              # of a leaf
@@ -322,12 +352,14 @@ def grow(
     int32_t[::1] bin,                # OUT ordered: codes above it go right; levels: this code goes right
     uint8_t[::1] missing_right,      # OUT
     int32_t[:, ::1] child,           # OUT (2 max_leaves - 1, 2) left and right
+    uint32_t[::1] node,              # OUT (m) the node, a leaf, that each row falls into
 ):
     """Grow one tree; returns the number of its nodes, numbered as they were made."""
     cdef growth_t of
     cdef room_t room
     cdef Py_ssize_t n_nodes = 1, n_leaves = 1, i, best, f, n_most = 0, width = target.shape[1] + 1
-    cdef Py_ssize_t n_histograms = max(1, min(max_leaves, rows.shape[0] // FEW_ROWS + 1))
+    cdef Py_ssize_t n_rows = _in_bag_first(in_bag, rows)
+    cdef Py_ssize_t n_histograms = max(1, min(max_leaves, n_rows // FEW_ROWS + 1))
     of.codes, of.size, of.d = cnp.PyArray_DATA(codes), cnp.PyArray_ITEMSIZE(codes), codes.shape[1]
     of.n_bins, of.n_targets, of.bin_start = bin_start[of.d], target.shape[1], &bin_start[0]
     of.is_level, of.sign, of.side, of.mass = &is_level[0], &sign[0], &side[0], &mass[0]
@@ -335,7 +367,7 @@ def grow(
     of.least_mass, of.most_columns = least_mass, most_columns
     for f in range(of.d):
         n_most = max(n_most, bin_start[f + 1] - bin_start[f])
-    room.rows = &rows[0]
+    room.rows, room.others = &rows[0], &rows[0] + n_rows
     room.leaves = <leaf_t*> calloc(max_leaves, sizeof(leaf_t))
     room.on_way = <uint8_t*> calloc(max_leaves * of.d, 1)
     room.histograms = <int64_t*> calloc(n_histograms * of.n_bins * width, sizeof(int64_t))
@@ -351,11 +383,11 @@ def grow(
             raise MemoryError
         with nogil:
             column[0], missing_right[0] = -1, 0
-            room.leaves[0].last, room.leaves[0].histogram = rows.shape[0], -1
-            if rows.shape[0] > FEW_ROWS:
+            room.leaves[0].last, room.leaves[0].until, room.leaves[0].histogram = n_rows, rows.shape[0] - n_rows, -1
+            if n_rows > FEW_ROWS:
                 room.leaves[0].histogram = 0
                 room.n_histograms = 1
-                _count(of, room.rows, rows.shape[0], room.histograms, 1)
+                _count(of, room.rows, n_rows, room.histograms, 1)
             _find_split(of, room, room.on_way, &room.leaves[0])
             while n_leaves < max_leaves:
                 best = 0
@@ -375,6 +407,9 @@ def grow(
                 _find_split(of, room, room.on_way + best * of.d, &room.leaves[best])
                 _find_split(of, room, room.on_way + n_leaves * of.d, &room.leaves[n_leaves])
                 n_leaves += 1
+            for i in range(n_leaves):
+                _write_node(room.leaves[i].node, room.rows, room.leaves[i].first, room.leaves[i].last, node)
+                _write_node(room.leaves[i].node, room.others, room.leaves[i].from_, room.leaves[i].until, node)
     finally:
         free(room.leaves)
         free(room.on_way)
@@ -401,6 +436,9 @@ cdef void _split(growth_t of, room_t* room, Py_ssize_t here, Py_ssize_t new) noe
     cdef int64_t* all
     cdef int64_t* smaller
     room.leaves[new].first, room.leaves[new].last, room.leaves[here].last = middle, last, middle
+    i = room.leaves[here].from_
+    i += _divide(of, split, room.others + i, room.leaves[here].until - i, room.scratch)
+    room.leaves[new].from_, room.leaves[new].until, room.leaves[here].until = i, room.leaves[here].until, i
     room.leaves[new].best = split
     if middle - first < last - middle:
         large, small = new, here
@@ -447,90 +485,3 @@ def in_preorder(
         if column[node] >= 0:
             waiting[n_waiting], waiting[n_waiting + 1] = child[node, 1], child[node, 0]
             n_waiting += 2
-
-
-cdef void _within_reach(
-    growth_t of, const int32_t[::1] column, const int32_t[::1] bin, const uint8_t[::1] missing_right,
-    const int32_t[:, ::1] child, Py_ssize_t n_words, uint64_t* under, int32_t* node_of, uint64_t* table,
-) noexcept nogil:
-    """For every bin of every column: the leaves that a row there can still reach, as bits.
-
-    `under` has room for the leaves under each node. Nodes are above those that were made later.
-    """
-    cdef Py_ssize_t node, w, b, n, n_leaves = 0
-    cdef split_t split
-    cdef uint64_t* gone
-    for node in range(column.shape[0] - 1, -1, -1):
-        if column[node] < 0:
-            under[node * n_words + (n_leaves >> 6)] |= <uint64_t> 1 << (n_leaves & 63)
-            node_of[n_leaves] = <int32_t> node
-            n_leaves += 1
-            continue
-        for w in range(n_words):
-            under[node * n_words + w] = under[child[node, 0] * n_words + w] | under[child[node, 1] * n_words + w]
-        split.column, split.bin, split.missing_right = column[node], bin[node], missing_right[node]
-        n = of.bin_start[split.column + 1] - of.bin_start[split.column]
-        for b in range(n):
-            gone = under + child[node, 0 if _goes_right(of, split, b) else 1] * n_words
-            for w in range(n_words):
-                table[(of.bin_start[split.column] + b) * n_words + w] &= ~gone[w]
-
-
-def leaves_of_grown(
-    cnp.ndarray codes,               # IN  (m, d), by rows, of one, two or four bytes
-    const int64_t[::1] bin_start,    # IN  (d + 1)
-    const uint8_t[::1] is_level,     # IN  (d)
-    const int32_t[::1] column, const int32_t[::1] bin, const uint8_t[::1] missing_right,   # IN  as `grow` wrote them
-    const int32_t[:, ::1] child,
-    uint32_t[::1] out,               # OUT (m) the node, a leaf, that each row falls into
-):
-    """No row walks through the tree: branches that depend on rows are slow. What its bins leave within reach is joined."""
-    cdef Py_ssize_t i, n_nodes = column.shape[0], n_words = (n_nodes + 1) // 2 // 64 + 1, n_asked = 0
-    cdef growth_t of
-    of.codes, of.size, of.d = cnp.PyArray_DATA(codes), cnp.PyArray_ITEMSIZE(codes), codes.shape[1]
-    of.n_bins, of.bin_start, of.is_level = bin_start[of.d], &bin_start[0], &is_level[0]
-    cdef uint64_t* table = <uint64_t*> calloc(of.n_bins * n_words + 1, sizeof(uint64_t))
-    cdef uint64_t* under = <uint64_t*> calloc(n_nodes * n_words, sizeof(uint64_t))
-    cdef int32_t* node_of = <int32_t*> calloc(n_nodes, sizeof(int32_t))
-    cdef int32_t* asked = <int32_t*> calloc(of.d + 1, sizeof(int32_t))
-    try:
-        if table == NULL or under == NULL or node_of == NULL or asked == NULL:
-            raise MemoryError
-        with nogil:
-            for i in range(n_nodes):
-                if column[i] >= 0:
-                    asked[column[i]] = 1
-            for i in range(of.d):
-                if asked[i]:
-                    memset(table + bin_start[i] * n_words, 0xff,
-                           (bin_start[i + 1] - bin_start[i]) * n_words * sizeof(uint64_t))
-                    asked[n_asked] = <int32_t> i
-                    n_asked += 1
-            _within_reach(of, column, bin, missing_right, child, n_words, under, node_of, table)
-            if of.size == 1:
-                _leaves(<const uint8_t*> of.codes, of, asked, n_asked, n_words, table, under, node_of, out)
-            elif of.size == 2:
-                _leaves(<const uint16_t*> of.codes, of, asked, n_asked, n_words, table, under, node_of, out)
-            else:
-                _leaves(<const uint32_t*> of.codes, of, asked, n_asked, n_words, table, under, node_of, out)
-    finally:
-        free(table)
-        free(under)
-        free(node_of)
-        free(asked)
-
-
-cdef void _leaves(
-    const code_t* codes, growth_t of, const int32_t* asked, Py_ssize_t n_asked, Py_ssize_t n_words,
-    const uint64_t* table, const uint64_t* all, const int32_t* node_of, uint32_t[::1] out,
-) noexcept nogil:
-    cdef Py_ssize_t r, i, w
-    cdef uint64_t left
-    for r in range(out.shape[0]):
-        for w in range(n_words):
-            left = all[w]
-            for i in range(n_asked):
-                left &= table[(of.bin_start[asked[i]] + codes[r * of.d + asked[i]]) * n_words + w]
-            if left:
-                out[r] = node_of[64 * w + highest_bit(left)]
-                break

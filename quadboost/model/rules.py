@@ -6,7 +6,7 @@ A rule with the weight w adds +w to the score where all its conditions hold, and
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -34,7 +34,10 @@ class Condition:
         It is none of these levels.
     missing : bool
         Whether a missing value satisfies the condition.
-    words : str
+    levels : list or None
+        The labels of the levels of a categorical feature.
+    order : sequence of str
+        The levels whose places are the feature's values.
     """
 
     feature: int
@@ -44,17 +47,48 @@ class Condition:
     level: int | None = None
     not_levels: tuple[int, ...] = ()
     missing: bool = False
-    words: str = ""
+    levels: list[list[Any]] | None = field(default=None, repr=False, compare=False)
+    order: Sequence[str] = field(default=(), repr=False, compare=False)
 
     @property
     def has_value(self) -> bool:
         """Whether any value can satisfy it; else only a missing one does, or none."""
         return self.level is not None or bool(self.not_levels) or self.low < self.high
 
-    def in_words(self, levels: list[list[Any]] | None, order: Sequence[str] = ()) -> Condition:
-        """Itself, with its words; `levels` are those of the feature, `order` those whose places are its values."""
-        object.__setattr__(self, "words", _words(self, levels, order))  # before anyone else has it
-        return self
+    @property
+    def words(self) -> str:
+        name = self.name
+        if not self.has_value:
+            return f"{name} is missing" if self.missing else f"{name} is impossible"
+        if self.levels is not None:
+            asked = (self.level,) if self.level is not None else self.not_levels
+            names = ", ".join(" or ".join(str(value) for value in self.levels[level]) for level in asked)
+            words = f"{name} is {names}" if self.level is not None else f"{name} is not {names}"
+        elif self.low > -np.inf and self.high < np.inf:
+            words = f"{_bound(self.low, self.order)} < {name} <= {_bound(self.high, self.order)}"
+        elif self.low > -np.inf:
+            words = f"{name} > {_bound(self.low, self.order)}"
+        else:
+            words = f"{name} <= {_bound(self.high, self.order)}"
+        return f"({words} or missing)" if self.missing else words
+
+    def within(self, threshold: float, is_right: bool, missing: bool) -> Condition:
+        """This one, and what a node asks for whose threshold, or level, a value is to the right of."""
+        missing = self.missing and missing
+        if self.levels is None:
+            low, high = (max(self.low, threshold), self.high) if is_right else (self.low, min(self.high, threshold))
+            return replace(self, low=low, high=high, missing=missing)
+        level, is_open = int(threshold), self.level is None and self.low < self.high
+        if is_open and not is_right:
+            others = self.not_levels if level in self.not_levels else (*self.not_levels, level)
+            return replace(self, not_levels=others, missing=missing)
+        if is_open and level not in self.not_levels:
+            return replace(self, level=level, not_levels=(), missing=missing)
+        if self.level is not None and is_right == (self.level == level):
+            return replace(self, missing=missing)
+        return replace(
+            self, level=None, not_levels=(), low=np.inf, high=-np.inf, missing=missing
+        )  # no level is another
 
     def holds(self, values: np.ndarray) -> np.ndarray:
         """Whether it holds, for values of the feature; of a categorical one, numbers of levels. NaN is missing."""
@@ -171,8 +205,9 @@ def rules_at(model: Ensemble, summands: Summands) -> list[Rule]:
     figures = zip(
         summands.nodes.tolist(), summands.weight, *(each.tolist() for each in _figures(model, summands)), strict=True
     )
+    ways = _Ways(model)
     return [
-        Rule(_conditions(model, model.trees.path(node)), weight, support, n_rows, node, importance)
+        Rule(tuple(ways.to(node).values()), weight, support, n_rows, node, importance)
         for node, weight, support, n_rows, importance in figures
     ]
 
@@ -190,54 +225,34 @@ def _figures(model: Ensemble, summands: Summands) -> tuple[np.ndarray, np.ndarra
     return support, n_rows, importance
 
 
-def _conditions(model: Ensemble, path: list[tuple[int, bool]]) -> tuple[Condition, ...]:
-    """The conditions along a path, merged so that there is one for each feature."""
-    trees, by_feature = model.trees, dict[int, list[tuple[float, bool]]]()
-    missing = dict[int, bool]()
-    for node, goes_right in path:
-        feature = int(trees.feature[node])
-        by_feature.setdefault(feature, []).append((float(trees.threshold[node]), goes_right))
-        missing[feature] = missing.get(feature, True) and bool(trees.missing_right[node]) == goes_right
-    conditions = []
-    for feature, steps in by_feature.items():
-        levels, order = model.categories.get(feature), model.schema.orders.get(feature, ())
-        merged = _merged_thresholds(steps) if levels is None else _merged_levels(steps)
+class _Ways:
+    """The conditions on the way to nodes, one for each feature; nodes share those of what is above them."""
+
+    def __init__(self, model: Ensemble) -> None:
+        self.model, self.known = model, dict[int, dict[int, Condition]]()
+
+    def to(self, node: int) -> dict[int, Condition]:
+        """By feature, in the order in which they are first asked for."""
+        path, found = self.model.trees.path(node), dict[int, Condition]()
+        for (above, is_right), below in zip(path, [*(above for above, _ in path[1:]), node], strict=True):
+            if below not in self.known:
+                self.known[below] = self._with_one_more(found, above, is_right)
+            found = self.known[below]
+        return found
+
+    def _with_one_more(self, conditions: dict[int, Condition], above: int, is_right: bool) -> dict[int, Condition]:
+        trees = self.model.trees
+        feature = int(trees.feature[above])
+        before = conditions.get(feature) or self._any(feature)
+        missing = bool(trees.missing_right[above]) == is_right
+        return {**conditions, feature: before.within(float(trees.threshold[above]), is_right, missing)}
+
+    def _any(self, feature: int) -> Condition:
+        """What holds for any value."""
+        model = self.model
         name = f"feature {feature}" if model.feature_names is None else model.feature_names[feature]
-        conditions.append(Condition(feature, name, missing=missing[feature], **merged).in_words(levels, order))
-    return tuple(conditions)
-
-
-def _merged_thresholds(steps: list[tuple[float, bool]]) -> dict[str, Any]:
-    low = max((threshold for threshold, goes_right in steps if goes_right), default=-np.inf)
-    high = min((threshold for threshold, goes_right in steps if not goes_right), default=np.inf)
-    return {"low": low, "high": high}
-
-
-def _merged_levels(steps: list[tuple[float, bool]]) -> dict[str, Any]:
-    asked = {int(level) for level, goes_right in steps if goes_right}
-    others = tuple(dict.fromkeys(int(level) for level, goes_right in steps if not goes_right))
-    if not asked:
-        return {"not_levels": others}
-    if len(asked) > 1 or asked <= set(others):  # no level is another one, or not itself
-        return {"low": np.inf, "high": -np.inf}
-    return {"level": asked.pop()}
-
-
-def _words(condition: Condition, levels: list[list[Any]] | None, order: Sequence[str]) -> str:
-    name = condition.name
-    if not condition.has_value:
-        return f"{name} is missing" if condition.missing else f"{name} is impossible"
-    if levels is not None:
-        asked = (condition.level,) if condition.level is not None else condition.not_levels
-        names = ", ".join(" or ".join(str(value) for value in levels[level]) for level in asked)
-        words = f"{name} is {names}" if condition.level is not None else f"{name} is not {names}"
-    elif condition.low > -np.inf and condition.high < np.inf:
-        words = f"{_bound(condition.low, order)} < {name} <= {_bound(condition.high, order)}"
-    elif condition.low > -np.inf:
-        words = f"{name} > {_bound(condition.low, order)}"
-    else:
-        words = f"{name} <= {_bound(condition.high, order)}"
-    return f"({words} or missing)" if condition.missing else words
+        levels, order = model.categories.get(feature), model.schema.orders.get(feature, ())
+        return Condition(feature, name, missing=True, levels=levels, order=order)
 
 
 def _bound(threshold: float, order: Sequence[str]) -> str:

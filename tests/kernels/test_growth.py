@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeRegressor
 
-from quadboost.kernels.growth import grow, leaves_of_grown
+from quadboost.kernels.growth import grow
 
 
 class Rows(NamedTuple):
@@ -35,16 +35,16 @@ class Rows(NamedTuple):
         """The inner nodes, as (column, bin, side of missing values, left, right) by number; and the rows by leaf."""
         most, d = 2 * max_leaves - 1, self.codes.shape[1]
         column, cut, side = np.full(most, -7, np.int32), np.zeros(most, np.int32), np.zeros(most, np.uint8)
-        child, order = np.zeros((most, 2), np.int32), rows.astype(np.int32)
+        child, order = np.zeros((most, 2), np.int32), np.empty(len(self.codes), np.int32)
+        in_bag, leaf = np.zeros(len(self.codes), np.int64), np.full(len(self.codes), 999, np.uint32)
+        in_bag[rows] = 1
         group = np.ones((1, d), np.uint8) if groups is None else np.array(groups, np.uint8)
         bin_start, sign = np.append(0, np.cumsum(self.n_bins)), np.zeros(d, np.int8)
         sign[: len(signs or ())] = signs or ()
         n_nodes = grow(
-            self.codes, bin_start, self.is_level, sign, sign if sides else 0 * sign, self.mass, self.target, order,
-            group, most_columns, least_mass, max_leaves, column, cut, side, child,
+            self.codes, bin_start, self.is_level, sign, sign if sides else 0 * sign, self.mass, self.target, in_bag,
+            order, group, most_columns, least_mass, max_leaves, column, cut, side, child, leaf,
         )  # fmt: skip
-        leaf = np.full(len(self.codes), 999, np.uint32)
-        leaves_of_grown(self.codes, bin_start, self.is_level, column[:n_nodes], cut, side, child, leaf)
         splits = {
             node: (int(column[node]), int(cut[node]), int(side[node]), *child[node].tolist())
             for node in range(n_nodes)
@@ -52,7 +52,7 @@ class Rows(NamedTuple):
         }
         assert (column[:n_nodes] >= -1).all()
         assert set(leaf.tolist()) <= set(range(n_nodes)) - set(splits)
-        return splits, leaf, order
+        return splits, leaf, order[: len(rows)]
 
     def goes_right(self, rows, column, cut, side):
         code = self.codes[rows, column].astype(int)
