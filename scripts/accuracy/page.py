@@ -38,7 +38,9 @@ def write_page(records: Sequence[dict[str, Any]], left_out: Sequence[str], optio
     parts = [*head(frame, names, options), *means(by_table, names)]
     if options.docs is not None:
         options.docs.mkdir(parents=True, exist_ok=True)
-        by_table.drop(columns="split").to_csv(options.docs / "accuracy.csv", float_format="%.5g")
+        by_table.drop(columns=["split", "seed"], errors="ignore").to_csv(
+            options.docs / "accuracy.csv", float_format="%.5g"
+        )
     for figure in ("error", "log-loss"):
         parts += ranking(by_table, names, figure, options)
     parts += ["## Where others are better", *losses(by_table, names), WHY]
@@ -46,6 +48,7 @@ def write_page(records: Sequence[dict[str, Any]], left_out: Sequence[str], optio
     parts += [grid(by_table, names, "log-loss")]
     if "r2" in by_table:
         parts += ["## Regressions: r2", grid(by_table, names, "r2")]
+        parts += ["Logistic regression stands for ridge regression here."] if "linear" in names else []
     parts += ["All figures, also Brier score, AUC, seconds and terms of each table: [accuracy.csv](accuracy.csv)."]
     parts += [
         "## Settings",
