@@ -4,9 +4,11 @@
 
 Each DIR holds gzipped CSV files with a column `label`; its manifest.json may name the positive labels of a table, or
 say that its task is a regression. Tables that scikit-learn ships come on top. 70 % of the rows are for training,
-stratified; what each method is set to is written in accuracy/methods.py. Every fit is a line of the results file: a run
-that was stopped goes on where it was, and one with other methods, splits or seeds adds to it. The lines know the version
-of a package, not its code. After a change to the code, delete the lines of the methods to be measured again:
+stratified; what each method is set to is written in accuracy/methods.py.
+
+Every fit is a line of the results file: a run that was stopped goes on where it was, and one with other methods, splits
+or seeds adds to it. A line knows the version of its package, but not whether the code has changed since. To measure
+some methods again, first delete their lines:
 
     sed -i '/"method": "quadboost/d' accuracy.jsonl
 
