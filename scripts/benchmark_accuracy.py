@@ -4,9 +4,15 @@
 
 Each DIR holds gzipped CSV files with a column `label`; its manifest.json may name the positive labels of a table, or
 say that its task is a regression. Tables that scikit-learn ships come on top. 70 % of the rows are for training,
-stratified; what each method is set to is written in accuracy/methods.py. Every fit is a line of the results file: a run
-that was stopped goes on where it was, and one with other methods or splits adds to it. Delete the file after a change
-to the code that is measured. Needs the extra `benchmarks`; what is not installed is left out.
+stratified; what each method is set to is written in accuracy/methods.py.
+
+Every fit is a line of the results file: a run that was stopped goes on where it was, and one with other methods, splits
+or seeds adds to it. A line knows the version of its package, but not whether the code has changed since. To measure
+some methods again, first delete their lines:
+
+    sed -i '/"method": "quadboost/d' accuracy.jsonl
+
+Needs the extra `benchmarks`; what is not installed is left out.
 """
 
 from __future__ import annotations
@@ -25,7 +31,7 @@ from benchmark_peers import choose
 from benchmarking import tell
 from joblib import Parallel, delayed
 
-Key = tuple[str, int, str, str]  # table, split, method, version of its package
+Key = tuple[str, int, str, str, int]  # table, split, method, version of its package, seed of the splits
 
 
 def main() -> None:
@@ -33,10 +39,11 @@ def main() -> None:
     names, left_out = choose(options.peers, {name: method.packages for name, method in METHODS.items()})
     wanted = None if options.tables is None else options.tables.split(",")
     sizes = {table.name: (len(table.X), table.is_regression) for table in all_tables(options.data, wanted)}
-    if not sizes:
-        raise SystemExit("no table was found; --data takes directories with NAME.csv.gz, --tables their names")
+    for name in wanted or []:
+        if not {name, f"{name} (scikit-learn)"} & set(sizes):
+            raise SystemExit(f"--tables {name}: there is no such table in scikit-learn or the directories of --data")
     done = read_results(options.results)
-    work = [cell for cell in cells(sizes, names, options) if key_of(*cell) not in done]
+    work = [cell for cell in cells(sizes, names, options) if key_of(*cell, options.seed) not in done]
     tell(f"{len(work)} fits to do, {len(done)} in {options.results}")
     sources = tuple(options.data)
     runs = Parallel(n_jobs=options.workers, return_as="generator_unordered", batch_size=1)(
@@ -48,8 +55,8 @@ def main() -> None:
         for record in bar(runs, len(work)):
             file.write(json.dumps(record) + "\n")
             file.flush()
-            done[key_of(record["table"], record["split"], record["method"])] = record
-    records = [done[key] for cell in cells(sizes, names, options) if (key := key_of(*cell)) in done]
+            done[key_of(record["table"], record["split"], record["method"], options.seed)] = record
+    records = [done[key] for cell in cells(sizes, names, options) if (key := key_of(*cell, options.seed)) in done]
     text = write_page(records, left_out, options)
     print(text)
 
@@ -69,6 +76,12 @@ def parse() -> argparse.Namespace:
     )
     parser.add_argument("--quick", action="store_true", help="to see that it works: three small tables, one split")
     options = parser.parse_args()
+    for name, least in (("splits", 1), ("large_splits", 1), ("workers", 1), ("seed", 0)):
+        if (value := getattr(options, name)) < least:
+            parser.error(f"--{name.replace('_', '-')} {value}: at least {least} is needed")
+    for directory in options.data:
+        if not any(directory.glob("*.csv.gz")):
+            parser.error(f"--data {directory}: there is no NAME.csv.gz in it")
     if options.quick:
         options.tables, options.splits = options.tables or ",".join(SHIPPED[i] for i in (0, 2, 4)), 1
     return options
@@ -85,8 +98,8 @@ def cells(
     return found
 
 
-def key_of(table: str, split: int, method: str) -> Key:
-    return table, split, method, version_of(method)
+def key_of(table: str, split: int, method: str, seed: int) -> Key:
+    return table, split, method, version_of(method), seed
 
 
 def read_results(path: Path) -> dict[Key, dict[str, Any]]:
@@ -98,7 +111,8 @@ def read_results(path: Path) -> dict[Key, dict[str, Any]]:
         except ValueError:
             continue
         if "failed" not in record:
-            found[record["table"], record["split"], record["method"], record["version"]] = record
+            key = record["table"], record["split"], record["method"], record["version"], record.get("seed", 0)
+            found[key] = record
     return found
 
 

@@ -221,6 +221,8 @@ def _array_table(X: Any) -> Table:
             f"Expected 2D array, got {array.ndim}D array instead (shape={array.shape}); give rows and columns, such as "
             "X.reshape(len(X), -1)"
         )
+    if type(X) in (list, tuple) and not X:
+        raise ValueError("X is empty; give at least one row")
     if array.ndim < 2:
         raise ValueError(
             f"Expected 2D array, got {'1D' if array.ndim else 'scalar'} array instead ({type(X).__name__}). "

@@ -34,7 +34,7 @@ def table_of(sources: tuple[Path, ...], name: str) -> Table:
 def measure(sources: tuple[Path, ...], name: str, split: int, method: str, seed: int) -> dict[str, Any]:
     """One fit, its figures on the rows held out, and its seconds of CPU."""
     warnings.simplefilter("ignore")
-    record = {"table": name, "split": split, "method": method, "version": version_of(method)}
+    record = {"table": name, "split": split, "method": method, "version": version_of(method), "seed": seed}
     table = table_of(sources, name)
     X, y, n_classes = table.X, table.y, 0
     if not table.is_regression:

@@ -260,7 +260,11 @@ METHODS: dict[str, Method] = {
         f"{MANY_CLASSES} classes 1 and 100",
     ),
     "linear": Method(
-        "logistic regression", SKLEARN, linear, linear_terms, "defaults, standardised, indicators of categories"
+        "logistic regression",
+        SKLEARN,
+        linear,
+        linear_terms,
+        "defaults, standardised, indicators of categories; ridge regression where the target is a number",
     ),
     "forest": Method("random forest", SKLEARN, forest, forest_terms, "defaults: 100 trees"),
 }

@@ -110,3 +110,9 @@ def test_the_quick_reader_leaves_to_the_tables_what_it_does_not_know():
     for record in ({"a": "1", "b": "x"}, {"a": 1, "b": "z"}, {"a": 1, "b": []}, {"a": 1, "c": 2}, {"a": 10**400}, 3):
         assert reader.matrix([record]) is None
     assert RecordReader(["a"], {}).matrix([{"a": 2}]).tolist() == [[2.0]]
+
+
+@pytest.mark.parametrize("rows", [[], ()])
+def test_no_records_are_refused_in_words_of_rows(fitted, rows):
+    with pytest.raises(ValueError, match=r"^X is empty; give at least one row$"):
+        fitted.ensemble_.predict(rows)

@@ -59,4 +59,31 @@ def test_a_run_goes_on_where_it_was_and_writes_a_page(part, monkeypatch, tmp_pat
     assert "![Mean rank by error over 2 tables](accuracy-error.svg)" in page
     assert (docs / "accuracy-error.svg").exists()
     assert str(tmp_path) not in page
+    assert "Logistic regression stands for ridge regression here." in page
     assert "fits to do, 0 in" in capsys.readouterr().err
+
+
+def test_fits_of_another_seed_are_other_fits(part, tmp_path):
+    script = part("benchmark_accuracy")
+    fit = {"table": "iris", "split": 0, "method": "linear", "version": script.version_of("linear")}
+    results = tmp_path / "fits.jsonl"
+    results.write_text("".join(json.dumps(fit | more) + "\n" for more in ({}, {"seed": 2})))
+    done = script.read_results(results)
+    assert [script.key_of("iris", 0, "linear", seed) in done for seed in (0, 1, 2)] == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--data nowhere", "--data nowhere: there is no NAME.csv.gz in it"),
+        ("--splits 0", "--splits 0: at least 1 is needed"),
+        ("--workers 0", "--workers 0: at least 1 is needed"),
+        ("--seed -1", "--seed -1: at least 0 is needed"),
+        ("--tables iris,irises", "--tables irises: there is no such table"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused_at_once(part, monkeypatch, capsys, words, said):
+    monkeypatch.setattr(sys, "argv", ["", *words.split()])
+    with pytest.raises(SystemExit) as stopped:
+        part("benchmark_accuracy").main()
+    assert said in f"{stopped.value.code} {capsys.readouterr().err}"
