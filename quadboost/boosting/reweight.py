@@ -49,14 +49,14 @@ def reweighted(
     if not free.any():
         return weight
     voters, x, slope, ridge, low, high = (values[free] for values in (voters, x, slope, ridge, low, high))
-    gram = _gram(moments, columns, voters, fit_intercept)
+    gram = gram_of(moments, columns, voters, fit_intercept)
     gram[np.diag_indices(len(voters))] += ridge
     result = weight.copy()
     result[voters] = _way(gram, slope, x, x + _newton_step(gram, slope), low, high)
     return result
 
 
-def _gram(moments: Moments, columns: Columns, voters: np.ndarray, fit_intercept: bool) -> np.ndarray:
+def gram_of(moments: Moments, columns: Columns, voters: np.ndarray, fit_intercept: bool) -> np.ndarray:
     """The Gram matrix of some voters, its upper half, centred where there is an intercept."""
     gram = columns.square(len(voters))
     centre = moments.voter_sum[voters] / moments.total_weight if fit_intercept else np.zeros(len(voters))
@@ -65,6 +65,14 @@ def _gram(moments: Moments, columns: Columns, voters: np.ndarray, fit_intercept:
         columns.fetch(int(voters[done]))
         done = _core.gram_of(columns.store, voters, centre, moments.total_weight, gram, done)
     return gram
+
+
+def times_each(gram: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    """A symmetric matrix, of which the upper half is read, times each of some vectors (n, K)."""
+    found = np.empty_like(vectors)
+    for vector, out in zip(vectors, found, strict=True):
+        _core.multiply(gram, vector, out)
+    return found
 
 
 def _newton_step(gram: np.ndarray, slope: np.ndarray) -> np.ndarray:

@@ -41,7 +41,7 @@ class Point(NamedTuple):
     strength: float
     risk: float
     gcv: float
-    n_active: int
+    n_active: float  # degrees of freedom: under l1 the number of active voters
 
 
 @dataclass(frozen=True)
@@ -131,5 +131,10 @@ def _choice(points: list[Point], n_examples: float, formula: float, n_voters: in
     best = next(point for point in points if point.gcv <= least * (1.0 + SAME))
     if not formula > 0 or points[0].gcv <= best.gcv * (1.0 + 2.0 * np.log(max(1, n_voters)) / n_examples):
         return points[0].strength  # no voter is worth its weight
+    return between(best.strength, formula, n_examples, n_voters)
+
+
+def between(best: float, formula: float, n_examples: float, n_voters: int) -> float:
+    """The strength that is taken: of few examples the least estimate is uncertain, and the formula has a say."""
     share = n_examples / (n_examples + FEW_EXAMPLES / np.sqrt(1.0 + n_voters / n_examples))
-    return float(best.strength**share * formula ** (1.0 - share))
+    return float(best**share * formula ** (1.0 - share))

@@ -20,9 +20,11 @@ SHARED_PARAMETERS = """penalty : {"auto", "l1", "l2", "linf", None}
     reg_lambda : float, "auto" or "theory"
         Strength of an l1 penalty, which adds 2 reg_lambda sum |a| to the risk, or of an l2 penalty, which adds
         reg_lambda sum a^2. "auto", for l1: by generalised cross-validation along the path from the strongest useful
-        penalty down, on the moments (forward: 0.4 std(y) / sqrt(m)); for l2, with K voters, 0.3 K / m (forward:
-        1600 sqrt(K) / m), and with trees what their growth says of the noise: trace(G) / m (1 - r2) / r2, with the
-        Gram matrix G of centred voters and r2 out of sample. What it came to is in `reg_lambda_`.
+        penalty down, on the moments (forward: 0.4 std(y) / sqrt(m)); for l2 by the same estimate, the same
+        for all outputs (with K voters 0.3 K / m under other losses, and where more than 2,000 stumps are asked for
+        rounds or are of a table of more than 2^26 cells; forward: 1600 sqrt(K) / m); for l2 with trees what their
+        growth says of the noise: trace(G) / m (1 - r2) / r2, with the Gram matrix G of centred voters and r2 out of
+        sample. What it came to is in `reg_lambda_`.
         "theory", for labels only, is the one of the risk bound: larger than what predicts best. Under other losses the
         strength is that of mean(loss) + reg_lambda sum |a|, or + reg_lambda / 2 sum a^2; the squared loss is half the
         risk, so it means the same there.
@@ -94,8 +96,9 @@ SHARED_ATTRIBUTES = """ensemble_ : Ensemble
     history_ : dict of arrays, one entry a round, also of rounds after the best one
         voter (and its feature and threshold), edge, weight, risk, objective, and validation_risk if there is any.
         Where `reg_lambda` was chosen along a path, also path_lambda, path_risk, path_gcv and path_active (voters with a
-        weight), one entry per strength that was tried. Under other losses: loss and objective after each pass, the
-        rounds it took, and validation_loss if there is any.
+        weight; under l2 degrees of freedom, and the risk is a share of that of the best constant), one entry per
+        strength that was tried. Under other losses: loss and objective after each pass, the rounds it took, and
+        validation_loss if there is any.
     dual_gap_ : float
         A bound on the distance of the objective from its minimum, in corrective mode; NaN where none is known, such as
         without a penalty. Under other losses, of all outputs together.

@@ -5,18 +5,23 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from ..boosting.penalties import L1, Penalty, auto_strength, make_penalty
 from ..boosting.records import Progress
 from ..boosting.result import Boosted
+from ..boosting.reweight import MOST_TOGETHER, gram_of, times_each
 from ..boosting.rounds import open_run, run_rounds
 from ..boosting.schedule import Schedule
 from ..boosting.strength import Strengths, strengths_by_gcv
+from ..boosting.trace import ridge_by_gcv
 from ..moments.moments import Moments
+from ..moments.sums import ColumnSums
 from .measured import Measured, Options, Trained, Warm, solves_at_once
 from .problem import Problem
+from .ridge import Products
 from .rules import ridge_strength, train_as_grown, train_ridge
 
 
@@ -31,6 +36,10 @@ def train(
     """
     if options.mode == "forward" and measured.grown is not None:
         return train_as_grown(problem, measured, options, validation, every_stage=every_stage)
+    if warm is None and (ridge := ridge_of_all(measured, options)) is not None:
+        options = options.with_strength(ridge.chosen)
+        trained = train(problem, measured, options, validation=validation, tell=tell, every_stage=every_stage)
+        return replace(trained, strengths=[ridge] * len(trained.strengths))
     if solves_at_once(measured, options) and (validation is None or measured.grown is not None):
         options = options.with_strength(_Fit(problem, measured, options, 0, None).strength())
         return train_ridge(problem, measured, options, validation, every_stage=every_stage)
@@ -108,6 +117,30 @@ class _Fit:
         target_scale = float(np.sqrt(moments.target_risk(options.fit_intercept)[self.output]))
         n_examples = self.measured.rows.n_examples
         return auto_strength(options.penalty, options.mode, n_examples, target_scale, moments.n_voters)
+
+
+def ridge_of_all(measured: Measured, options: Options) -> Strengths | None:
+    """The strength of an l2 penalty on stumps, the same for all outputs; None where it is not to be chosen here.
+
+    That takes products with the Gram matrix: of few voters all of it is known in the end, and for more the codes must
+    be here. The others have a formula.
+    """
+    moments, fit_intercept = measured.moments, bool(options.fit_intercept)
+    is_free = options.penalty == "l2" and options.mode == "corrective" and options.reg_lambda == "auto"
+    if not is_free or measured.voters.trees or moments.n_voters == 0:
+        return None
+    n_examples = measured.rows.n_examples
+    if solves_at_once(measured, options):
+        assert isinstance(moments.sums, ColumnSums)
+        rows = Products(
+            measured.voters, measured.codes, measured.rows.weight, moments.sums, fit_intercept, measured.n_threads
+        )
+        return ridge_by_gcv(rows.gram_times, moments, fit_intercept, n_examples)
+    if moments.n_voters > MOST_TOGETHER:
+        return None
+    with moments.gram.lease() as columns:
+        gram = gram_of(moments, columns, np.arange(moments.n_voters), fit_intercept)
+        return ridge_by_gcv(partial(times_each, gram), moments, fit_intercept, n_examples)
 
 
 def _theory_lambda(problem: Problem, measured: Measured, options: Options, output: int) -> float:

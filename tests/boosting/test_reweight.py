@@ -235,5 +235,5 @@ def test_the_gram_matrix_of_some_voters_is_that_of_what_they_say(fit_intercept):
     known = np.array([MOMENTS.gram.column(j)[voters] for j in voters.tolist()]) / MOMENTS.total_weight
     known -= np.outer(centre[voters], centre[voters])
     with MOMENTS.gram.lease() as columns:
-        found = reweight._gram(MOMENTS, columns, voters, fit_intercept)
+        found = reweight.gram_of(MOMENTS, columns, voters, fit_intercept)
     np.testing.assert_allclose(np.triu(found), np.triu(known), rtol=0, atol=1e-14)

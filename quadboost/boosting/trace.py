@@ -1,0 +1,104 @@
+"""The strength of an l2 penalty, from products with the Gram matrix G: by generalised cross-validation.
+
+Under l2 the degrees of freedom are the trace of G (G + lambda)^-1, and risk / (1 - trace / m)^2 says what the risk on
+other rows will be, as under l1. Lanczos' steps from a vector v lead to a small tridiagonal matrix. Its continued
+fraction is v' (G + lambda)^-1 v, for every lambda at once. From the margins that gives the risk, and from random signs,
+on the average, the trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from .._core import dot
+from ..moments.moments import Moments
+from .penalties import auto_strength
+from .strength import SAME, Point, Strengths, between
+
+Times = Callable[[np.ndarray], np.ndarray]  # from vectors (n, K) to the Gram matrix times each of them
+
+MOST_STEPS, LOOK_EVERY = 40, 5
+MOST_PROBES = 8  # vectors of random signs
+ENOUGH_EXAMPLES = 8_000.0  # of so many one vector will do: its chance is a small part of them
+ROUNDING = 1e-12
+MOST_FREEDOM = 0.5  # of the number of examples: beyond, the estimate is one small number by another
+TRIED = np.logspace(3.0, -2.0, 61)  # times the formula
+
+
+def ridge_by_gcv(times: Times, moments: Moments, fit_intercept: bool, n_examples: float) -> Strengths:
+    """One strength for all outputs: that of the least sum of their estimates, each a share of its first risk.
+
+    Parameters
+    ----------
+    times : callable
+        The Gram matrix of the moments times vectors; of centred voters where there is an intercept.
+    moments : Moments
+    fit_intercept : bool
+    n_examples : float
+        What the weights are worth.
+    """
+    margin, first_risk = np.ascontiguousarray(moments.centred(fit_intercept)[0].T), moments.target_risk(fit_intercept)
+    is_open = first_risk > 0  # there is something to explain
+    margin, first_risk, n_voters = margin[is_open], first_risk[is_open, None], moments.n_voters
+    formula = auto_strength("l2", "corrective", n_examples, 1.0, n_voters)
+    if not margin.any():
+        return Strengths(formula)
+    n_probes = int(np.clip(round(ENOUGH_EXAMPLES / n_examples), 1, MOST_PROBES))
+    signs = np.where(np.random.RandomState(0).random_sample((n_probes, n_voters)) < 0.5, -1.0, 1.0)
+    strength, n_outputs, best, points = formula * TRIED, len(margin), -1, tuple[Point, ...]()
+    for inverse, square in _resolvents(times, np.concatenate([margin, signs]), strength):
+        trace = n_voters - strength * inverse[n_outputs:].mean(axis=0) + fit_intercept
+        risk = first_risk - inverse[:n_outputs] - strength * square[:n_outputs]
+        risk = (np.maximum(risk, 0.0) / first_risk).mean(axis=0)
+        gcv = risk / np.maximum(1.0 - trace / n_examples, ROUNDING) ** 2
+        points, before = tuple(map(Point, strength.tolist(), risk.tolist(), gcv.tolist(), trace.tolist())), best
+        best = _least(gcv, trace <= MOST_FREEDOM * n_examples)
+        if best == before:
+            break
+    return Strengths(between(float(strength[best]), formula, n_examples, n_voters), points)
+
+
+def _least(gcv: np.ndarray, is_allowed: np.ndarray) -> int:
+    """Where the estimate is at its least, or as good as that; the strongest is always allowed."""
+    gcv = np.where(is_allowed, gcv, np.inf)
+    return int(np.argmax(gcv <= gcv.min() * (1.0 + SAME)))
+
+
+def _resolvents(times: Times, start: np.ndarray, strength: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """v' (G + lambda)^-1 v and v' (G + lambda)^-2 v of each vector (a row) for each strength (a column), ever better.
+
+    The continued fraction is evaluated from its end; the second is minus its derivative.
+    """
+    size, steps = _dots(start, start)[:, None], []
+    for step in _lanczos(times, start):
+        steps.append(step)
+        if len(steps) % LOOK_EVERY == 0 or len(steps) == min(MOST_STEPS, start.shape[1]):
+            inverse, square = np.zeros((2, len(start), len(strength)))
+            for diagonal, beside in reversed(steps):
+                inverse = 1.0 / (diagonal[:, None] + strength - beside[:, None] * inverse)
+                square = inverse * inverse * (1.0 + beside[:, None] * square)
+            yield size * inverse, size * square
+
+
+def _lanczos(times: Times, start: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Steps: the next number on the diagonal of the tridiagonal matrix of each vector, and the square beside it."""
+    before, this = np.zeros_like(start), _divided(start, np.sqrt(_dots(start, start)))
+    size = np.zeros(len(start))
+    for _ in range(min(MOST_STEPS, start.shape[1])):
+        ahead = times(this) - size[:, None] * before
+        diagonal = _dots(this, ahead)
+        ahead -= diagonal[:, None] * this
+        beside = _dots(ahead, ahead)
+        size = np.sqrt(beside)
+        before, this = this, _divided(ahead, size)
+        yield diagonal, beside
+
+
+def _dots(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.array([dot(row, other) for row, other in zip(x, y, strict=True)])
+
+
+def _divided(vectors: np.ndarray, size: np.ndarray) -> np.ndarray:
+    return np.divide(vectors, size[:, None], out=np.zeros_like(vectors), where=size[:, None] > 0)
