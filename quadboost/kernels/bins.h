@@ -52,18 +52,17 @@ static inline int64_t key_of(double x)
 DEFINE_COPY_COLUMN(copy_floats, float)
 DEFINE_COPY_COLUMN(copy_doubles, double)
 
-static inline void plain_bins_of(
-    const double *x, ptrdiff_t n, const BucketRule *rule, const double *cuts, const int32_t *place, int32_t *bins)
+/* The bucket of each value; one more than the last for NaN. */
+static inline void plain_buckets_of(const double *x, ptrdiff_t n, const BucketRule *rule, int32_t *buckets)
 {
     const double low = rule->low, scale = rule->scale, first = 0, last = rule->last_bucket, missing = last + 1;
-    const ptrdiff_t most = ((ptrdiff_t)1 << rule->n_steps) >> 1;
     if (rule->shift < 0) {
         for (ptrdiff_t r = 0; r < n; r++) {
             double t = (x[r] - low) * scale;
             t = first > t ? first : t; /* as they are written, these two leave a NaN as it is */
             t = last < t ? last : t;
             t = t < missing ? t : missing;
-            bins[r] = (int32_t)t;
+            buckets[r] = (int32_t)t;
         }
     } else {
         const int64_t low_key = key_of(low);
@@ -71,9 +70,16 @@ static inline void plain_bins_of(
             int64_t key = key_of(x[r]);
             uint64_t far = ((uint64_t)(key > low_key ? key : low_key) - (uint64_t)low_key) >> rule->shift;
             far = far < (uint64_t)last ? far : (uint64_t)last;
-            bins[r] = (int32_t)(x[r] == x[r] ? far : (uint64_t)missing);
+            buckets[r] = (int32_t)(x[r] == x[r] ? far : (uint64_t)missing);
         }
     }
+}
+
+static inline void plain_bins_of(
+    const double *x, ptrdiff_t n, const BucketRule *rule, const double *cuts, const int32_t *place, int32_t *bins)
+{
+    const ptrdiff_t most = ((ptrdiff_t)1 << rule->n_steps) >> 1;
+    plain_buckets_of(x, n, rule, bins);
     if (most == 1) {
         for (ptrdiff_t r = 0; r < n; r++) {
             int32_t b = place[bins[r]];

@@ -25,6 +25,7 @@ cdef extern from "bins.h":
 
     void copy_floats(const char* column, Py_ssize_t stride, Py_ssize_t n, double* x) noexcept nogil
     void copy_doubles(const char* column, Py_ssize_t stride, Py_ssize_t n, double* x) noexcept nogil
+    void plain_buckets_of(const double* x, Py_ssize_t n, const BucketRule* rule, int32_t* buckets) noexcept nogil
     void bins_of(
         const double* x, Py_ssize_t n, const BucketRule* rule, const double* cuts, const int32_t* place, int32_t* bins
     ) noexcept nogil
@@ -48,6 +49,13 @@ cdef table_t _table(cnp.ndarray X):
     cdef table_t table
     table.data, table.single = <const char*> cnp.PyArray_DATA(X), cnp.PyArray_TYPE(X) == cnp.NPY_FLOAT32
     table.by_row, table.by_column = X.strides[0], X.strides[1]
+    return table
+
+
+cdef table_t _column(cnp.ndarray values):
+    cdef table_t table
+    table.data, table.single = <const char*> cnp.PyArray_DATA(values), cnp.PyArray_TYPE(values) == cnp.NPY_FLOAT32
+    table.by_row, table.by_column = values.strides[0], 0
     return table
 
 
@@ -145,24 +153,30 @@ def take_between(
     cnp.ndarray values,              # IN  (n) float32 or float64, one after the other
     const double[::1] cuts, const int32_t[::1] place, const BucketRule[::1] rule,   # IN  a `BinIndex` of one feature:
                                      #     before and at the end of each of several ranges, in turn
+    const uint8_t[::1] is_near,      # IN  (places) whether a bucket has a value that is in a range
     int64_t[::1] rows,               # OUT (n) which values are in a range
 ):
-    """How many values are in a range."""
-    cdef const char* data = <const char*> cnp.PyArray_DATA(values)
-    cdef Py_ssize_t size = cnp.PyArray_ITEMSIZE(values), m = values.shape[0], first = 0, k = 0, n, r
+    """How many values are in a range. Only those in a bucket near one are compared with its ends."""
+    cdef table_t column = _column(values)
+    cdef Py_ssize_t m = values.shape[0], first = 0, k = 0, n, r, n_near
     cdef double x[ROWS_OF_BLOCK]
     cdef int32_t bins[ROWS_OF_BLOCK]
+    cdef int32_t near[ROWS_OF_BLOCK]
     with nogil:
         while first < m:
             n = min(<Py_ssize_t> ROWS_OF_BLOCK, m - first)
-            if size == sizeof(float):
-                copy_floats(data + first * size, size, n, x)
-            else:
-                copy_doubles(data + first * size, size, n, x)
-            bins_of(x, n, &rule[0], &cuts[0], &place[0], bins)
-            for r in range(n):
-                rows[k] = first + r  # without a branch: overwritten unless the value is in a range
-                k += bins[r] & (x[r] == x[r])  # odd: after more beginnings than ends
+            _copy_column(column, first, 0, n, x)
+            plain_buckets_of(x, n, &rule[0], bins)
+            n_near = 0
+            for r in range(n):  # without a branch: overwritten unless the value is near
+                near[n_near] = <int32_t> r
+                n_near += is_near[bins[r]]
+            for r in range(n_near):
+                x[r] = x[near[r]]
+            bins_of(x, n_near, &rule[0], &cuts[0], &place[0], bins)
+            for r in range(n_near):
+                rows[k] = first + near[r]
+                k += bins[r] & 1  # odd: after more beginnings than ends
             first += n
     return k
 

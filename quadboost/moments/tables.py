@@ -130,13 +130,15 @@ class TableGram:
     def _asked(self, number: int) -> list[int]:
         """The column that is wanted, and some that will be."""
         room = min(self._n_next, self._most_kept - len(self._kept))
-        asked, cells, bins = [number], 0, np.diff(self.voters.bin_start)
+        each = np.diff(self.voters.bin_start) * int(self.voters.bin_start[-1]) * self.dtype.itemsize
+        asked, n_bytes = [number], 0
         for f in self.likely:
-            cells += int(bins[f]) * int(self.voters.bin_start[-1])
-            if len(asked) >= room or cells * self.dtype.itemsize > MOST_BYTES:
+            if f == number or f in self._kept:
+                continue
+            n_bytes += int(each[f])
+            if len(asked) >= room or n_bytes > MOST_BYTES:
                 break
-            if f != number and f not in self._kept:
-                asked.append(f)
+            asked.append(f)
         self._n_next *= 2
         return asked
 

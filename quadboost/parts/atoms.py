@@ -6,16 +6,16 @@ several values, the next pass over parts divides that one further.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+
+from ..kernels.quantiles import count_between
 
 Ranges = tuple[np.ndarray, np.ndarray]  # from the one value to the other, both included; ascending and apart
 
 
-@dataclass(frozen=True)
-class Atoms:
+class Atoms(NamedTuple):
     """Values from the least to the largest, in runs of neighbours.
 
     Attributes
@@ -28,32 +28,6 @@ class Atoms:
     least: np.ndarray
     largest: np.ndarray
     mass: np.ndarray
-
-    @classmethod
-    def of(cls, values: np.ndarray, mass: np.ndarray | None, cuts: np.ndarray | None) -> Atoms:
-        """Atoms of ascending values, which end at the cuts (an atom includes its own); None: one for every value."""
-        if len(values) == 0:
-            return cls(np.empty(0), np.empty(0), np.empty(0, np.int64))
-        first = _firsts(values, cuts)
-        end = np.append(first[1:], len(values))
-        least, largest = (values[ends].astype(np.float64) for ends in (first, end - 1))
-        return cls(least, largest, end - first if mass is None else np.add.reduceat(mass, first))
-
-    def joined(self, other: Atoms, cuts: np.ndarray | None = None) -> Atoms:
-        """Both; those between the same cuts become one."""
-        least = np.concatenate([self.least, other.least])
-        order = np.argsort(least, kind="stable")
-        least, largest = least[order], np.concatenate([self.largest, other.largest])[order]
-        mass = np.concatenate([self.mass, other.mass])[order]
-        first = _firsts(least, cuts)
-        if len(first) == len(least):
-            return Atoms(least, largest, mass)
-        return Atoms(least[first], np.maximum.reduceat(largest, first), np.add.reduceat(mass, first))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Most atoms that travel are single values, of one row each: what can be told from `least` stays behind."""
-        largest = None if np.array_equal(self.least, self.largest) else self.largest
-        return _unpacked, (self.least, largest, None if (self.mass == 1).all() else self.mass)
 
     @property
     def is_dense(self) -> np.ndarray:
@@ -71,19 +45,96 @@ class Atoms:
 
     def opened(self, is_open: np.ndarray, found: Atoms) -> Atoms:
         """With what was found in place of some."""
-        return Atoms(self.least[~is_open], self.largest[~is_open], self.mass[~is_open]).joined(found)
+        both = [np.concatenate([mine[~is_open], other]) for mine, other in zip(self, found, strict=True)]
+        order = np.argsort(both[0], kind="stable")
+        return Atoms(*(values[order] for values in both))
 
 
-def _unpacked(least: np.ndarray, largest: np.ndarray | None, mass: np.ndarray | None) -> Atoms:
-    return Atoms(least, least if largest is None else largest, np.ones(len(least), np.int64) if mass is None else mass)
+class Values(NamedTuple):
+    """Values as they are, and their mass (None: each counts for 1). NaN is a missing one."""
+
+    values: np.ndarray
+    mass: np.ndarray | None = None
+
+    def __add__(self, other: Values) -> Values:  # type: ignore[override]
+        if not len(self.values) or not len(other.values):  # a part without rows has no weights either
+            return self if len(self.values) else other
+        mass = None if self.mass is None or other.mass is None else np.concatenate([self.mass, other.mass])
+        return Values(np.concatenate([self.values, other.values]), mass)
+
+    @property
+    def has_missing(self) -> bool:
+        return bool(np.isnan(self.values).any())
+
+    @property
+    def atoms(self) -> Atoms:
+        """One for every value."""
+        order = None if self.mass is None else np.argsort(self.values)
+        values = np.sort(self.values + 0)  # minus zero is zero; NaN last
+        values = values[: np.searchsorted(values, np.nan)].astype(np.float64)
+        first = np.flatnonzero(np.append(len(values) > 0, values[1:] != values[:-1]))
+        if self.mass is None or order is None or len(first) == 0:
+            mass = np.diff(np.append(first, len(values)))
+        else:
+            mass = np.add.reduceat(self.mass[order[: len(values)]], first)
+        return Atoms(values[first], values[first], mass)
 
 
-def _firsts(values: np.ndarray, cuts: np.ndarray | None) -> np.ndarray:
-    """Where runs of ascending values begin that no cut divides."""
-    if cuts is None:
-        return np.flatnonzero(np.append(len(values) > 0, values[1:] != values[:-1]))
-    first = np.concatenate([[0], np.searchsorted(values, cuts, side="right"), [len(values)]])
-    return first[:-1][first[1:] > first[:-1]]
+class Counts(NamedTuple):
+    """All atoms between some cuts (each ends with its cut), also those without values, and after them the missing ones.
+
+    Attributes
+    ----------
+    mass : array of int64, shape (n_cuts + 2,)
+    ends : array of float64, shape (n_cuts + 2, 2)
+        The least value of each atom and its largest; where there is none, infinity and minus infinity.
+    """
+
+    mass: np.ndarray
+    ends: np.ndarray
+
+    @classmethod
+    def none(cls, n_cuts: int) -> Counts:
+        return cls(np.zeros(n_cuts + 2, np.int64), np.tile([np.inf, -np.inf], (n_cuts + 2, 1)))
+
+    def add_values(self, cuts: np.ndarray, values: np.ndarray, mass: np.ndarray | None) -> None:
+        """Add some values; they may be sorted in place."""
+        if mass is None:
+            values.sort()  # NaN last
+        else:
+            order = np.argsort(values)
+            values, mass = values[order], mass[order]
+        count_between(values, mass, cuts, self.mass, self.ends)
+
+    def __add__(self, other: Counts) -> Counts:  # type: ignore[override]
+        least, largest = np.minimum(self.ends[:, 0], other.ends[:, 0]), np.maximum(self.ends[:, 1], other.ends[:, 1])
+        return Counts(self.mass + other.mass, np.stack([least, largest], axis=1))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Atoms without values do not travel."""
+        there = np.flatnonzero(self.mass)
+        mass = self.mass[there]
+        return _unpacked, (len(self.mass), there.astype(np.int32), mass.astype(_least_type(mass)), self.ends[there])
+
+    @property
+    def has_missing(self) -> bool:
+        return bool(self.mass[-1])
+
+    @property
+    def atoms(self) -> Atoms:
+        there = np.flatnonzero(self.mass[:-1])
+        least, largest = (self.ends[there] + 0.0).T.copy()  # minus zero is zero
+        return Atoms(least, largest, self.mass[there])
+
+
+def _unpacked(n: int, there: np.ndarray, mass: np.ndarray, ends: np.ndarray) -> Counts:
+    counts = Counts.none(n - 2)
+    counts.mass[there], counts.ends[there] = mass, ends
+    return counts
+
+
+def _least_type(values: np.ndarray) -> np.dtype:
+    return np.min_scalar_type(values.max(initial=0))
 
 
 def cuts_by_sample(sample: Atoms, n_cuts: int) -> tuple[np.ndarray, np.ndarray]:

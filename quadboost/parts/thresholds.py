@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import reduce
+from operator import add
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,7 +29,7 @@ from ..voters.thresholds import (
     row_mass,
     voters_of,
 )  # fmt: skip
-from .atoms import Atoms, Ranges, cuts_by_sample, cuts_within, just_below
+from .atoms import Atoms, Counts, Ranges, Values, cuts_by_sample, cuts_within, just_below
 from .source import Source
 
 ATOMS_OF_BIN = 64  # that a feature is first cut into
@@ -35,6 +37,11 @@ SAMPLED_OF_ATOM = 4  # values that are sampled; as many rows or fewer are looked
 DIVIDED, LEAST_DIVIDED = 64, 16  # into so many atoms one is divided at the most, and if others are for caution
 MOST_OF_BIN = 768  # atoms in one answer
 FEATURES_TOGETHER = 8  # doubles in a cache line
+ROWS_TOGETHER = 1 << 18
+BUCKETS_OF_END = 64  # for each end of a range; with many, few values are in a bucket near one
+
+
+Answer = Counts | Values  # of a feature
 
 
 class Matrix(NamedTuple):
@@ -44,16 +51,6 @@ class Matrix(NamedTuple):
     weight: np.ndarray | None = None
 
 
-class Found(NamedTuple):
-    """Atoms of a feature, and whether a value is missing."""
-
-    atoms: Atoms
-    has_missing: bool
-
-    def joined(self, other: Found, cuts: np.ndarray | None) -> Found:
-        return Found(self.atoms.joined(other.atoms, cuts), self.has_missing or other.has_missing)
-
-
 @dataclass(frozen=True)
 class _Sample:
     """The question for the values of a sample of rows, or of all if there are few."""
@@ -61,12 +58,12 @@ class _Sample:
     extent: Extent
     n_wanted: float
 
-    def __call__(self, part: Matrix) -> dict[int, Found]:
+    def __call__(self, part: Matrix) -> dict[int, Any]:
         X = checked_values(part.X)
         mass = None if part.weight is None else row_mass(self.extent, part.weight)
         if self.n_wanted < self.extent.n_rows:
             X, mass = X[self._rows(len(X), part.weight)], None
-        return {f: _sorted(X[:, f].copy(), mass, None) for f in range(X.shape[1])}
+        return {f: Values(column, mass) for f, column in enumerate(np.ascontiguousarray(X.T))}
 
     def _rows(self, n_rows: int, weight: np.ndarray | None) -> np.ndarray:
         """About as many as this part's share, one by chance from each stretch of the same weight."""
@@ -74,9 +71,6 @@ class _Sample:
         n_sampled = int(np.ceil(self.n_wanted * before[-1] / self.extent.total))
         at = (np.arange(n_sampled) + np.random.default_rng(0).random(n_sampled)) * (before[-1] / max(n_sampled, 1))
         return np.clip(np.searchsorted(before, at, side="right") - 1, 0, n_rows - 1)
-
-    def add(self, one: dict[int, Found], other: dict[int, Found]) -> dict[int, Found]:
-        return {f: found.joined(other[f], None) for f, found in one.items()}
 
 
 class Asked(NamedTuple):
@@ -93,45 +87,76 @@ class _Count:
     extent: Extent
     asked: Mapping[int, Asked]
 
-    def __call__(self, part: Matrix) -> dict[int, Found]:
+    def __call__(self, part: Matrix) -> dict[int, Any]:
         X = checked_values(part.X)
         mass = None if part.weight is None else row_mass(self.extent, part.weight)
-        # Allocated once: the system takes as long to hand out memory as the kernels to fill it.
-        columns = np.empty((min(FEATURES_TOGETHER, X.shape[1]), len(X)), dtype=X.dtype)
-        room = np.empty(len(X), dtype=np.int64)
-        found = {}
+        answers: dict[int, Answer] = {}
         for first in range(0, X.shape[1], FEATURES_TOGETHER):
-            features = [f for f in range(first, min(first + FEATURES_TOGETHER, X.shape[1])) if f in self.asked]
-            if features:
-                copy_columns(X, first, columns[: X.shape[1] - first])
-                found.update({f: self._count(f, columns[f - first], mass, room) for f in features})
-        return found
+            group = range(first, min(first + FEATURES_TOGETHER, X.shape[1]))
+            answers |= self._of_group(X, mass, [f for f in group if f in self.asked], first)
+        return answers
 
-    def _count(self, f: int, column: np.ndarray, mass: np.ndarray | None, room: np.ndarray) -> Found:
-        ranges, cuts = self.asked[f]
-        if ranges is not None:
-            rows = _rows_between(column, ranges, room)
-            column, mass = column[rows], None if mass is None else mass[rows]
-        return _sorted(column, mass, cuts)
-
-    def add(self, one: dict[int, Found], other: dict[int, Found]) -> dict[int, Found]:
-        return {f: found.joined(other[f], self.asked[f].cuts) for f, found in one.items()}
-
-
-def _rows_between(column: np.ndarray, ranges: Ranges, room: np.ndarray) -> np.ndarray:
-    """The rows whose value lies in a range; `room` has as many places as there are rows."""
-    ends = np.stack([just_below(ranges[0]), ranges[1]], axis=1).ravel()
-    return room[: take_between(column, *bin_index([ends]), room)]
+    def _of_group(self, X: np.ndarray, mass: np.ndarray | None, features: list[int], first: int) -> dict[int, Answer]:
+        """Of a few features, together: neighbours in a row-major X are in the same cache lines."""
+        counters = {f: _counter(self.asked[f]) for f in features}
+        # Few rows at a time: the system takes as long to hand out more memory as the kernels to fill it.
+        room = np.empty((min(FEATURES_TOGETHER, X.shape[1] - first), min(ROWS_TOGETHER, len(X))), dtype=X.dtype)
+        for begin in range(0, len(X) if features else 0, ROWS_TOGETHER):
+            rows = slice(begin, min(begin + ROWS_TOGETHER, len(X)))
+            columns = room if rows.stop - begin == room.shape[1] else np.empty((len(room), rows.stop - begin), X.dtype)
+            copy_columns(X[rows], first, columns)
+            for f, counter in counters.items():
+                counter.add(columns[f - first], None if mass is None else mass[rows])
+        return {f: counter.answer() for f, counter in counters.items()}
 
 
-def _sorted(column: np.ndarray, mass: np.ndarray | None, cuts: np.ndarray | None) -> Found:
-    """The atoms of a column, which is sorted on the way."""
-    column += 0  # minus zero is zero
-    order = None if mass is None else np.argsort(column)
-    column.sort()  # NaN last
-    values = column[: np.searchsorted(column, np.nan)]
-    masses = None if mass is None or order is None else mass[order[: len(values)]]
-    return Found(Atoms.of(values, masses, cuts), len(values) < len(column))
+class _Counter:
+    """Counts all values by atoms."""
+
+    def __init__(self, cuts: np.ndarray) -> None:
+        self.cuts, self.counts = cuts, Counts.none(len(cuts))
+
+    def add(self, column: np.ndarray, mass: np.ndarray | None) -> None:
+        self.counts.add_values(self.cuts, column, mass)
+
+    def answer(self) -> Answer:
+        return self.counts
+
+
+class _Taker:
+    """Takes the values in some ranges, and counts them if there are cuts."""
+
+    def __init__(self, ranges: Ranges, cuts: np.ndarray | None) -> None:
+        ends = np.stack([just_below(ranges[0]), ranges[1]], axis=1).ravel()
+        self.index, self.cuts = bin_index([ends], BUCKETS_OF_END), cuts
+        before = self.index.place  # how many ends come before each bucket; an odd number: a range goes on
+        self.is_near = np.append((before[:-1] & 1) | (np.diff(before) > 0), 0).astype(np.uint8)
+        self.found = [Values(np.empty(0))]
+        self.room = np.empty(ROWS_TOGETHER, np.int64)
+
+    def add(self, column: np.ndarray, mass: np.ndarray | None) -> None:
+        rows = self.room[: take_between(column, *self.index, self.is_near, self.room)]
+        self.found.append(Values(column[rows], None if mass is None else mass[rows]))
+
+    def answer(self) -> Answer:
+        values = reduce(add, self.found)
+        if self.cuts is None:
+            return values
+        counts = Counts.none(len(self.cuts))
+        counts.add_values(self.cuts, *values)
+        return counts
+
+
+def _counter(asked: Asked) -> _Counter | _Taker:
+    if asked.ranges is not None:
+        return _Taker(asked.ranges, asked.cuts)
+    assert asked.cuts is not None  # to take all values would take too much room
+    return _Counter(asked.cuts)
+
+
+def add_answers(one: Mapping[int, Any], other: Mapping[int, Any]) -> dict[int, Any]:
+    """The answers of two parts together."""
+    return {f: answer + other[f] for f, answer in one.items()}
 
 
 def voters_of_parts(
@@ -145,17 +170,17 @@ def voters_of_parts(
     is_by_ends = spacing == "uniform" and thresholds != "all"
     searched = [f for f in range(n_features) if not is_by_ends and f not in n_levels]
     found, reach = _first_atoms(matrices, extent, bins_for_values(thresholds, False), n_features, searched)
-    for f, (atoms, _) in found.items():
+    first = {f: answer.atoms for f, answer in found.items()}
+    for f, atoms in first.items():
         if len(atoms.mass):
             refuse_infinity(f, atoms.least[0], atoms.largest[-1])
     columns = {
-        f: _Column(found[f].atoms, bins_for_values(thresholds, found[f].has_missing), extent, reach[f])
-        for f in searched
+        f: _Column(first[f], bins_for_values(thresholds, found[f].has_missing), extent, reach[f]) for f in searched
     }
     _divide(matrices, extent, columns)
 
     def chosen(f: int) -> tuple[np.ndarray, bool]:
-        atoms = columns[f].atoms if f in columns else found[f].atoms
+        atoms = columns[f].atoms if f in columns else first[f]
         ends = np.stack([atoms.least, atoms.largest], axis=1).ravel()
         runs = np.arange(0, len(ends) + 1, 2), atoms.before
         return cuts_of_values(f, ends, lambda: runs, found[f].has_missing, thresholds, spacing, n_levels.get(f))
@@ -165,7 +190,7 @@ def voters_of_parts(
 
 def _first_atoms(
     matrices: Source[Matrix], extent: Extent, n_bins: float, n_features: int, searched: Sequence[int]
-) -> tuple[dict[int, Found], dict[int, float]]:
+) -> tuple[Mapping[int, Answer], dict[int, float]]:
     """All values of every feature, in atoms, and how far borders may move when these are divided.
 
     Those that are searched for borders are cut by a sample; of others only the ends are asked for.
@@ -174,13 +199,13 @@ def _first_atoms(
     if searched:
         n_wanted = SAMPLED_OF_ATOM * ATOMS_OF_BIN * n_bins
         sample = _Sample(extent, n_wanted)
-        found = matrices.reduce(sample, sample.add)
+        found = matrices.reduce(sample, add_answers)
         if n_wanted >= extent.n_rows:
             return found, reach
         for f in searched:
             cuts[f], reach[f] = _first_cuts(found[f].atoms, n_bins)
     count = _Count(extent, {f: Asked(None, each) for f, each in cuts.items()})
-    return matrices.reduce(count, count.add), reach
+    return matrices.reduce(count, add_answers), reach
 
 
 def _first_cuts(sample: Atoms, n_bins: float) -> tuple[np.ndarray, float]:
@@ -195,7 +220,7 @@ def _divide(matrices: Source[Matrix], extent: Extent, columns: Mapping[int, _Col
     """Divide atoms until the cuts of all columns are known."""
     while asked := {f: question for f, column in columns.items() if (question := column.asked()) is not None}:
         count = _Count(extent, asked)
-        for f, found in matrices.reduce(count, count.add).items():
+        for f, found in matrices.reduce(count, add_answers).items():
             columns[f].divide(found.atoms)
 
 

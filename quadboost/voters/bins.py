@@ -35,13 +35,13 @@ class BinIndex(NamedTuple):
     rule: np.ndarray  # of each feature, a RULE
 
 
-def bin_index(cuts: Sequence[np.ndarray]) -> BinIndex:
+def bin_index(cuts: Sequence[np.ndarray], buckets_per_cut: int = BUCKETS_PER_CUT) -> BinIndex:
     """Index the cuts of every feature."""
     padded, places, rules = [np.empty(0)], [np.empty(0, np.int32)], []
     first_cut = first_place = 0
     for ascending in cuts:
         ascending = ascending + 0.0  # minus zero is zero, in keys too
-        division = _divide(ascending)
+        division = _divide(ascending, buckets_per_cut)
         low = ascending[0] if len(ascending) else 0.0
         last = division.n_buckets - 1
         rules.append((first_cut, first_place, low, division.scale, last, division.shift, division.n_steps))
@@ -68,11 +68,11 @@ class _Division(NamedTuple):
         return np.cumsum(counts, dtype=np.int32)
 
 
-def _divide(cuts: np.ndarray) -> _Division:
+def _divide(cuts: np.ndarray, buckets_per_cut: int) -> _Division:
     """Choose the division with the fewest search steps; prefer equal buckets, and few of them."""
     if len(cuts) < 2:
         return _one_for_all(cuts)
-    n_buckets = min(MOST_BUCKETS, 1 << (BUCKETS_PER_CUT * len(cuts) - 1).bit_length())
+    n_buckets = min(MOST_BUCKETS, 1 << (buckets_per_cut * len(cuts) - 1).bit_length())
     best = _equal(cuts, n_buckets)
     if best.n_steps > 1:
         if FINER * n_buckets <= MANY_BUCKETS:

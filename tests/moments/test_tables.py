@@ -61,3 +61,13 @@ def test_questions_ask_for_twice_as_many_columns_each_time_and_for_none_twice():
         gram.column(voter)
     assert [len(question) for question in asked.questions] == [1, 2, 4, 1]
     assert sorted(f for question in asked.questions for f in question) == list(range(VOTERS.n_columns))
+
+
+def test_what_is_known_takes_nothing_of_the_size_of_the_next_answer(monkeypatch):
+    largest = int(np.diff(VOTERS.bin_start).max() * VOTERS.bin_start[-1]) * 8
+    monkeypatch.setattr("quadboost.moments.tables.MOST_BYTES", 2 * largest)
+    asked = Asked(None)
+    gram = gram_of(asked, column_moments(VOTERS, CODES, Y))
+    for voter in range(VOTERS.n_voters):
+        gram.column(voter)
+    assert min(len(question) for question in asked.questions[1:-1]) >= 2
