@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from quadboost.data.exact import MOST_ROWS, Extent, Scales, effective_count, exact_mean
+from quadboost.data.exact import MOST_ROWS, Extent, Scales, effective_count, exact_mean, exact_quantiles
 
 # Below 1e-200 the fixed point itself would be too small for a double.
 elements = st.floats(-1e6, 1e6).map(lambda value: value if abs(value) > 1e-200 else 0.0)
@@ -209,3 +209,22 @@ def test_sums_are_right_where_weights_are_more_rows_than_a_table_can_have():
     assert Extent.of(3, np.array([MOST_ROWS - 3.0, 1.0, 1.0])).are_repeats
     value = np.array([1.0, -1.0, 1.0])
     assert float(exact_sum(value, weight)) == pytest.approx(3 - 2.0**40, rel=1e-12)
+
+
+@pytest.mark.parametrize("share", [1e-9, 0.1, 0.5, 0.999])
+@pytest.mark.parametrize("kind", ["none", "whole", "real"])
+def test_quantiles_of_parts_are_those_of_sorted_values(kind, share):
+    rng = np.random.default_rng(0)
+    y = np.column_stack([rng.normal(size=90), rng.integers(-2, 3, 90), np.zeros(90), 1e300 * rng.normal(size=90)])
+    weight = {"none": None, "whole": rng.integers(1, 5, 90).astype(float), "real": rng.exponential(size=90)}[kind]
+    found = exact_quantiles(
+        lambda question, add: add(
+            question(y[:7], None if weight is None else weight[:7]),
+            question(y[7:], None if weight is None else weight[7:]),
+        ),
+        share,
+    )
+    for values, quantile in zip(y.T, found, strict=True):
+        order = np.argsort(values)
+        mass = np.cumsum(np.ones(90) if weight is None else weight[order])
+        assert quantile == values[order[np.searchsorted(mass, share * mass[-1])]]
