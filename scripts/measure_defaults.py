@@ -38,20 +38,18 @@ MANY_FEATURES = 300
 
 # --- fits ---------------------------------------------------------------------------------------------------
 
-SQRT_M_TIMES_L1 = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.5, 2.0, 5.0)
-M_BY_K_TIMES_L2: dict[str, tuple[np.ndarray, dict[str, Any]]] = {
-    "l2, corrective": (np.logspace(-2.5, 2.5, 11), {"mode": "corrective"}),
-    "l2, forward": (np.logspace(-0.5, 4.5, 11), {"mode": "forward"}),
-    "l2, forward, 1,000 rounds": (np.logspace(-1.5, 3.5, 11), {"mode": "forward", "max_rounds": 1_000}),
+SQRT_M_TIMES_L1 = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.5, 2.0)
+M_BY_K_TIMES_L2 = {
+    "corrective": (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0),
+    "forward": (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0),
 }
-LINF = (0.03, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 3.0, 10.0, 30.0)
-ROUNDS = (10, 30, 100, 300, 1_000, 10_000)
+LINF = (0.1, 0.3, 0.7, 1.5, 3.0, 10.0)
+ROUNDS = (30, 100, 300, 1_000, 10_000)
 
 VARIANTS = {
     "tol": (1e-5, 1e-4, 1e-3, 1e-2),
-    "max_rounds": (300, 1_000, 3_000, 100_000),
-    "thresholds": (15, 31, 63, 127, 255),
-    "min_category_count": (1, 2, 5, 10, 20),
+    "thresholds": (31, 63, 127, 255),
+    "min_category_count": (1, 5, 20),
     "mode": ("corrective", "forward"),
 }
 HIST = HistGradientBoostingClassifier, HistGradientBoostingRegressor
@@ -60,14 +58,12 @@ OURS = partial(QuadBoostClassifier, n_jobs=1), partial(QuadBoostRegressor, n_job
 ESTIMATORS: dict[str, tuple[Any, dict[str, Any]]] = {
     "QuadBoost": (OURS, {}),
     "QuadBoost, l2": (OURS, {"penalty": "l2"}),
-    "QuadBoost, linf": (OURS, {"penalty": "linf"}),
-    "HistGradientBoosting, stumps": (HIST, {"max_depth": 1}),
     "HistGradientBoosting, stumps, 1,000 rounds": (HIST, {"max_depth": 1, "max_iter": 1_000}),
-    "LightGBM, stumps": (LIGHTGBM, {"max_depth": 1}),
     "LightGBM, stumps, 1,000 rounds": (LIGHTGBM, {"max_depth": 1, "n_estimators": 1_000}),
     "HistGradientBoosting, trees": (HIST, {}),
 }
 MOST_ROWS_FOR_OTHERS = 100_000
+HEAD = "## Figures\n"  # in the page; what follows it is replaced
 
 
 @dataclass(frozen=True)
@@ -144,24 +140,32 @@ def strengths(split: Split) -> Iterator[dict[str, Any]]:
 
     for c in SQRT_M_TIMES_L1:
         yield fit("l1", c, "l1", reg_lambda=c / m**0.5)
-    for family, (values, options) in M_BY_K_TIMES_L2.items():
-        for c in values if not is_wide or options["mode"] == "corrective" else ():
-            yield fit(family, c, "l2", reg_lambda=c * n_voters / m, **options)
+    for c in M_BY_K_TIMES_L2["forward"] if not is_wide else ():
+        yield fit("l2, forward", c, "l2", reg_lambda=c * n_voters / m, mode="forward")
+    for c in M_BY_K_TIMES_L2["corrective"]:  # by the estimator, which solves for all weights at once
+        figures = estimated(split, "l2, corrective", c, penalty="l2", reg_lambda=c * n_voters / m)
+        yield {**figures, "m": m, "K": n_voters}
     for c in LINF:
         yield fit("linf", c, "linf", alpha_max=c * m**0.5 / n_voters)
     for max_rounds in ROUNDS if not is_wide else ():
         yield fit("none", max_rounds, None, max_rounds=max_rounds)
 
 
-def chosen(split: Split) -> dict[str, Any]:
-    """The default estimator with the scores that its strength is chosen by."""
-    model = OURS[0](calibration=None) if split.has_labels else OURS[1]()
+def estimated(split: Split, family: str, value: Any, **options: Any) -> dict[str, Any]:
+    """An estimator with the scores that its strength is chosen by."""
+    model = OURS[0](calibration=None, **options) if split.has_labels else OURS[1](**options)
     start = time.process_time()
     model.fit(split.X[0], split.y[0])
     seconds, rounds = time.process_time() - start, int(np.sum(model.n_rounds_))
     scores = (model.decision_function if split.has_labels else model.predict)(split.X[1])
     figures = split.figures(scores.reshape(len(split.y[1]), -1))
-    return {"family": "path", "value": "chosen along the path", "seconds": seconds, "rounds": rounds, **figures}
+    return {"family": family, "value": value, "seconds": seconds, "rounds": rounds, **figures}
+
+
+def chosen(split: Split) -> Iterator[dict[str, Any]]:
+    """What "auto" comes to, under each penalty that has one optimum to go to in little time."""
+    for penalty in ("l1", "l2"):
+        yield estimated(split, f"auto, {penalty}", "auto", penalty=penalty)
 
 
 def variants(split: Split) -> Iterator[dict[str, Any]]:
@@ -194,7 +198,7 @@ def measure(table: Table, seed: int) -> list[dict[str, Any]]:
     split = Split.of(*table.load(seed), seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of LightGBM, about the names of columns
-        found = [*strengths(split), chosen(split), *variants(split)]
+        found = [*strengths(split), *chosen(split), *variants(split)]
     return [{"table": table.name, "group": table.group, "split": seed, **record} for record in found]
 
 
@@ -332,13 +336,15 @@ def report(records: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
     known = set(records.family)
     curves = Curves.of(records, "l1", lambda m, K: m**-0.5)
     yield "l1: c of reg_lambda = c std(y) / sqrt(m)", curves.figures.summary()
-    yield "l1: what the default chooses", curves.against(Figures.of(records, "path"), 0.4)
+    yield "l1: what the default chooses", curves.against(Figures.of(records, "auto, l1"), 0.4)
     yield "l1: forms, each with its best c", curves.best_of_forms(L1_FORMS)
     if curves.figures.group.str.startswith("made").any():
         yield "l1: best c of made tables", curves.best_constants()
-    for family in filter(known.__contains__, M_BY_K_TIMES_L2):
+    for family in filter(known.__contains__, ("l2, corrective", "l2, forward")):
         curves = Curves.of(records, family, lambda m, K: K / m)
         yield f"{family}: c of reg_lambda = c K / m", curves.figures.summary()
+        if family == "l2, corrective":
+            yield "l2: what the default chooses", curves.against(Figures.of(records, "auto, l2"), 0.3)
         yield f"{family}: forms, each with its best c", curves.best_of_forms(L2_FORMS)
     curves = Curves.of(records, "linf", lambda m, K: np.sqrt(m) / K)
     yield "linf: c of alpha_max = c std(y) sqrt(m) / K", curves.figures.summary()
@@ -363,13 +369,25 @@ def as_markdown(frame: pd.DataFrame) -> str:
     return "\n".join([*head, *(line([name, *row]) for name, row in zip(index, frame.values.tolist(), strict=True))])
 
 
+def below(path: Path, text: str) -> str:
+    """The page that is there with other figures, or figures alone."""
+    before, head, _ = path.read_text().partition(HEAD) if path.exists() else ("", "", "")
+    return before + head + "\n" + text if head else text
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="directory of tables with a manifest.json")
     parser.add_argument("--splits", type=int, default=2, help="of each table")
     parser.add_argument("--group", choices=GROUPS, help="tables of this kind alone")
     parser.add_argument("--quick", action="store_true", help="one split, small tables")
-    parser.add_argument("--output", type=Path, nargs="+", default=[], help=".md: the report; .json: every figure")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        nargs="+",
+        default=[],
+        help=".md: the report, below '## Figures' of a page; .json: every figure",
+    )
     options = parser.parse_args()
 
     tables = [*given_tables(options.data), *shipped_tables(), *made_tables(SIZES), *wide_tables(SHAPES)]
@@ -391,7 +409,7 @@ def main() -> None:
     text = "\n\n".join(f"### {title}\n\n{as_markdown(frame)}" for title, frame in report(records)) + "\n"
     print(text, end="")
     for path in options.output:
-        path.write_text(records.to_json(orient="records", indent=0) if path.suffix == ".json" else text)
+        path.write_text(records.to_json(orient="records", indent=0) if path.suffix == ".json" else below(path, text))
 
 
 if __name__ == "__main__":
