@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -31,17 +32,20 @@ class Split(NamedTuple):
 class Fold:
     """What the rounds need to know of one split."""
 
-    measured: Measured  # the rows to train on
+    voters: Voters
+    train: Moments
     held_out: Moments
     rows: np.ndarray  # numbers of those held out
+    measure: Callable[[], Measured]
 
-    @property
-    def voters(self) -> Voters:
-        return self.measured.voters
+    @cached_property
+    def measured(self) -> Measured:
+        """The rows to train on. Rounds do not need them, and copies take long."""
+        return self.measure()
 
-    @property
-    def train(self) -> Moments:
-        return self.measured.moments
+    @classmethod
+    def of(cls, train: Measured, held_out: Measured, rows: np.ndarray) -> Fold:
+        return cls(train.voters, train.moments, held_out.moments, rows, lambda: train)
 
 
 class Folds:
@@ -91,11 +95,14 @@ class Folds:
         n_times = np.bincount(np.concatenate(split), minlength=len(self.codes))
         if self.per_fold or (n_times != 1).any():  # a row that is in neither part, or in both
             train, held_out = self.parts(number)
-            return Fold(train, held_out.moments, split.held_out)
+            return Fold.of(train, held_out, split.held_out)
         judged = self._moments(self.voters, self.codes[split.held_out], split.held_out)
         rest = self._rest(split.train, judged)
-        measured = Measured(self.problem.rows.take(split.train), self.voters, self.codes[split.train], rest)
-        return Fold(measured, judged, split.held_out)
+
+        def measure() -> Measured:
+            return Measured(self.problem.rows.take(split.train), self.voters, self.codes[split.train], rest)
+
+        return Fold(self.voters, rest, judged, split.held_out, measure)
 
     def _rest(self, train: np.ndarray, held_out: Moments) -> Moments:
         """All rows but those held out, by subtraction of Gram columns; the splits share the columns of all rows.

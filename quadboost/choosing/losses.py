@@ -72,7 +72,7 @@ def _scores(
     schedule = replace(folds.options.schedule, tol=max(folds.options.schedule.tol, NEAR))
     options = replace(folds.options, schedule=schedule, n_threads=1)
     train, held_out = folds.parts(number)
-    fold = Fold(train, held_out.moments, folds.splits[number].held_out)
+    fold = Fold.of(train, held_out, folds.splits[number].held_out)
     _, loss = train.coded(problem, options, suffix=f" of the training rows of split {number}")
     rows, _ = held_out.coded(problem, options, suffix="_val")
     start, n_worse, least, value = None, 0, np.inf, np.nan

@@ -95,7 +95,7 @@ def cross_validate_rules(
         train_rows = problem.rows.take(split.train)
         measured = Measured.of(problem, train_rows, options, grow_on=None if folds.per_fold else folds.voters)
         held_out = Measured.of(problem, problem.rows.take(split.held_out), options, measured.voters)
-        fold = Fold(measured, held_out.moments, split.held_out)
+        fold = Fold.of(measured, held_out, split.held_out)
         row = 0
         for _, group in groupby(candidates, key=lambda candidate: candidate.penalty):
             for value in _scores(problem, fold, held_out, list(group), folds.options, judge, stop):

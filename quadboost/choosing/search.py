@@ -224,9 +224,9 @@ def cross_validate(
 def _tasks(n_splits: int, n_candidates: int, n_workers: int) -> list[tuple[int, range]]:
     """Splits, and the candidates to try there, for workers to take in this order.
 
-    The candidates of a split share its Gram columns. So they stay together, but on the last splits if there are fewer of
-    these than workers: workers without one then take some of the candidates. Every other worker begins at the other end:
-    splits share the columns of all rows, and would wait for the same ones at the same time.
+    The candidates of a split share its Gram columns. So they stay together, but on the last splits if there are fewer
+    of these than workers: workers without one then take some of the candidates. Every other worker begins at the other
+    end: splits share the columns of all rows, and would wait for the same ones at the same time.
     """
     n_left = n_splits % n_workers
     n_shares = n_workers // n_left if n_left else 1

@@ -30,7 +30,7 @@ from quadboost.boosting.penalties import make_penalty
 from quadboost.boosting.rounds import run_rounds
 from quadboost.boosting.schedule import Schedule
 from quadboost.choosing.folds import Folds, Split
-from quadboost.choosing.search import Candidate, Table, check_strengths, cross_validate, strengths_of
+from quadboost.choosing.search import Candidate, Table, _tasks, check_strengths, cross_validate, strengths_of
 from quadboost.moments.moments import column_moments
 
 
@@ -172,6 +172,29 @@ def test_an_interrupt_ends_all_work(monkeypatch, n_threads):
     while threading.active_count() > before and time.monotonic() < patience:
         time.sleep(0.01)  # other threads end their round
     assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("n_workers", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("n_candidates", [1, 2, 10])
+def test_workers_share_all_runs_and_none_waits_for_a_whole_split_of_another(n_candidates, n_workers):
+    tasks = _tasks(5, n_candidates, n_workers)
+    runs = [(number, c) for number, some in tasks for c in some]
+    assert sorted(runs) == [(number, c) for number in range(5) for c in range(n_candidates)]
+    if 5 % n_workers == 1:
+        assert max(len(some) for number, some in tasks if number == 4) == -(-n_candidates // n_workers)
+
+
+def test_a_table_keeps_what_each_run_learnt():
+    folds = folds_of()
+    found = cross_validate(folds, EVERY_CANDIDATE, ROUNDS)
+    twice = found.joined(found)
+    for c, candidate in enumerate(EVERY_CANDIDATE):
+        schedule = replace(folds.options.schedule, max_rounds=int(ROUNDS[-1]))
+        known = run_rounds(
+            folds.make(1).train, candidate.make(), schedule, mode=folds.options.mode, fit_intercept=True
+        ).weight
+        for table, at in ((found, c), (twice, c + len(EVERY_CANDIDATE))):
+            np.testing.assert_array_equal(table.learnt[at, 1].weights_at(int(ROUNDS[-1]))[:, 0], known)
 
 
 def test_every_run_is_told():
