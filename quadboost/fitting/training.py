@@ -18,10 +18,8 @@ from ..boosting.schedule import Schedule
 from ..boosting.strength import Strengths, strengths_by_gcv
 from ..boosting.trace import ridge_by_gcv
 from ..moments.moments import Moments
-from ..moments.sums import ColumnSums
 from .measured import Measured, Options, Trained, Warm, solves_at_once
 from .problem import Problem
-from .ridge import Products
 from .rules import ridge_strength, train_as_grown, train_ridge
 
 
@@ -122,8 +120,8 @@ class _Fit:
 def ridge_of_all(measured: Measured, options: Options) -> Strengths | None:
     """The strength of an l2 penalty on stumps, the same for all outputs; None where it is not to be chosen here.
 
-    That takes products with the Gram matrix: of few voters all of it is known in the end, and for more the codes must
-    be here. The others have a formula.
+    That takes products with the Gram matrix: of few voters all of it is known in the end, and for more the rows must be
+    there. The others have a formula.
     """
     moments, fit_intercept = measured.moments, bool(options.fit_intercept)
     is_free = options.penalty == "l2" and options.mode == "corrective" and options.reg_lambda == "auto"
@@ -131,11 +129,8 @@ def ridge_of_all(measured: Measured, options: Options) -> Strengths | None:
         return None
     n_examples = measured.rows.n_examples
     if solves_at_once(measured, options):
-        assert isinstance(moments.sums, ColumnSums)
-        rows = Products(
-            measured.voters, measured.codes, measured.rows.weight, moments.sums, fit_intercept, measured.n_threads
-        )
-        return ridge_by_gcv(rows.gram_times, moments, fit_intercept, n_examples)
+        products, _ = measured.products(fit_intercept)
+        return ridge_by_gcv(products.gram_times, moments, fit_intercept, n_examples)
     if moments.n_voters > MOST_TOGETHER:
         return None
     with moments.gram.lease() as columns:
