@@ -64,8 +64,8 @@ def test_questions_ask_for_twice_as_many_columns_each_time_and_for_none_twice():
 
 
 def test_what_is_known_takes_nothing_of_the_size_of_the_next_answer(monkeypatch):
-    largest = int(np.diff(VOTERS.bin_start).max() * VOTERS.bin_start[-1]) * 8
-    monkeypatch.setattr("quadboost.moments.tables.MOST_BYTES", 2 * largest)
+    largest = int(np.diff(VOTERS.bin_start).max() * VOTERS.bin_start[-1]) * 4
+    monkeypatch.setattr("quadboost.moments.tables.MOST_BYTES", largest)
     asked = Asked(None)
     gram = gram_of(asked, column_moments(VOTERS, CODES, Y))
     for voter in range(VOTERS.n_voters):
