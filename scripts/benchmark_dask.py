@@ -73,9 +73,8 @@ def gather() -> None:
 
 
 def name_of(question: Any) -> str:
-    while isinstance(question, partial):
-        inner = [value for value in question.args if callable(value) and hasattr(value, "__name__")]
-        question = inner[-1] if question.func.__name__ == "after" and inner else question.func
+    while isinstance(question, partial) or hasattr(question, "second"):  # asked of what another made of a part
+        question = question.func if isinstance(question, partial) else question.second
     return getattr(question, "__name__", type(question).__name__).strip("_")
 
 
