@@ -263,7 +263,7 @@ class _Search(QuadBoost):
             return None
         rows, kept = problem.rows, problem.examples.kept
         loss = options.loss
-        link = None if loss == "squared" else make_loss(loss, rows.y, None, np.ones(1)).link
+        link = None if loss == "squared" else make_loss(loss, rows.y, None, np.ones(rows.y.shape[1])).link
         is_calibrated = loss == "squared" and getattr(self, "calibration", None) == "auto"
 
         def model(fold: Fold, runs: Sequence[Boosted]) -> Ensemble:
