@@ -273,9 +273,8 @@ class _OutOfBag:
         self.rows, self.loss = rows, loss
         self.too_much = self.honest = self.most = 0.0
         self.first = self._falls(pull, [np.zeros_like(pull)], rows.copies)[0]
-        self.weight = (
-            np.empty(0) if rows.weight is None else rows.weight / rows.copies
-        )  # of a copy: equal rows are others
+        # Of one copy: equal rows are others.
+        self.weight = np.empty(0) if rows.weight is None else rows.weight / rows.copies
 
     def without_each(
         self, scores: np.ndarray, pull: np.ndarray, bend: np.ndarray, sums: _Sums, node: np.ndarray

@@ -32,6 +32,7 @@ FITS = {
     "far": ("Regressor", {"monotonic_cst": {"real": 1}}, "far"),
     "two targets": ("Regressor", {"standardize": True, "spacing": "uniform", "thresholds": 9}, "two"),
     "logistic": ("Classifier", {"loss": "logistic", "thresholds": 9}, "labels"),
+    "poisson": ("Regressor", {"loss": "poisson", "thresholds": 9}, "counts"),
     "trees": ("Classifier", {"n_trees": 4, "random_state": 3}, "labels"),
     "search": ("ClassifierCV", {"thresholds": 9, "reg_lambda": 3}, "labels"),
     "search of a target": ("RegressorCV", {"thresholds": 9, "reg_lambda": 3}, "far"),
@@ -194,7 +195,11 @@ def test_two_processes_give_the_model_of_one(client, name):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "passes"),
-    [("far", {"Ask", "code_part", "sums_of", "JointSums"}), ("trees", {"code_trees", "_Count", "_List", "_Choice"})],
+    [
+        ("far", {"Ask", "code_part", "sums_of", "JointSums"}),
+        ("trees", {"code_trees", "_Count", "_List", "_Choice"}),
+        ("logistic", {"asked", "_sums_towards"}),
+    ],
 )
 def test_workers_that_die_in_any_pass_change_nothing(client, tmp_path, name, passes):
     def killing(source):
