@@ -106,6 +106,8 @@ def _head(figures: Figures, about: About) -> Iterable[str]:
         "rows over 10 values in log scale. Not told by the paper, and the same for all columns: categories are numbers "
         "in alphabetical order, a missing value is the mean of its column, folds are stratified, and of settings with "
         "equal cross-validation error the one with the strongest regularisation, then the fewest rounds, is taken. "
+        "Under l1 rounds stop by themselves: in forward mode when no weight would move by more than 1e-4, in corrective "
+        "mode when a dual gap proves that the objective is within 1 % of the first risk. "
         f"AdaBoost has up to {about.settings['adaboost_rounds']:,} rounds (the paper: 1,000,000). Settings are chosen "
         "by cross-validation alone, on the training rows. Seconds are those of one processor core. "
         "The format of the data is described in docs/paper-data.md.\n"

@@ -14,10 +14,11 @@ from quadboost.moments.moments import column_moments
 
 from .protocol import Classifiers, Sample, Setting, sign
 
-# l1 has no number of rounds to choose: it stops by itself, here when no weight would move by more than 1e-4. The
-# others have one, and end before it only where more rounds would change nothing.
+# l1 has no number of rounds to choose: it stops by itself. In forward mode that is here when no weight would move by more
+# than 1e-4, which is `tol` / 1,000; in corrective mode at a dual gap of 1 % of the first risk, as a smaller one changes
+# no error (docs/defaults.md). The others have a number of rounds, and end before it only where more would change nothing.
 MOST_L1_ROUNDS = 100_000
-L1_TOL, TOL = 1e-4, 1e-7
+L1_TOL, TOL = {"forward": 0.1, "corrective": 0.01}, 1e-7
 
 
 def log_grid(low: float, high: float) -> np.ndarray:
@@ -80,7 +81,7 @@ class QuadBoost:
                 **dict(strength),
                 mode=self.mode,
                 max_rounds=max(rounds),
-                tol=L1_TOL if self.penalty == "l1" else TOL,
+                tol=L1_TOL[self.mode] if self.penalty == "l1" else TOL,
                 fit_intercept=self.fit_intercept,
             )
             weights += [run.trace.weights_at(min(t, run.n_rounds), moments.n_voters) for t in rounds]
