@@ -14,9 +14,10 @@ from quadboost.moments.moments import column_moments
 
 from .protocol import Classifiers, Sample, Setting, sign
 
-# l1 has no number of rounds to choose: it stops by itself. In forward mode that is here when no weight would move by more
-# than 1e-4, which is `tol` / 1,000; in corrective mode at a dual gap of 1 % of the first risk, as a smaller one changes
-# no error (docs/defaults.md). The others have a number of rounds, and end before it only where more would change nothing.
+# l1 has no number of rounds to choose: it stops by itself. In forward mode that is here when no weight would move by
+# more than 1e-4, which is `tol` / 1,000; in corrective mode at a dual gap of 1 % of the first risk, as a smaller one
+# changes no error (docs/defaults.md). The others have a number of rounds, and end before it only where more would
+# change nothing.
 MOST_L1_ROUNDS = 100_000
 L1_TOL, TOL = {"forward": 0.1, "corrective": 0.01}, 1e-7
 
