@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as pcsv
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
@@ -65,8 +66,11 @@ def open_files(data: Any) -> Any:
     kinds = {FORMATS.get(os.path.splitext(path)[1].lower(), path) for path in found}
     if len(kinds) > 1 or not kinds <= set(FORMATS.values()):
         raise ValueError(f"{found[0]}: files must all be Parquet, Feather or CSV, and end in {', '.join(FORMATS)}")
+    kind: Any = kinds.pop()
+    if kind == "csv":  # an empty field is a missing value in a column of text, too
+        kind = ds.CsvFileFormat(convert_options=pcsv.ConvertOptions(strings_can_be_null=True))
     try:
-        return ds.dataset(found, format=kinds.pop())
+        return ds.dataset(found, format=kind)
     except (pa.ArrowException, OSError) as error:
         raise ValueError(f"cannot read {listed(paths, 3)}: {error}") from error
 

@@ -216,7 +216,7 @@ class Rows(Streamed[Part]):
         files : str, path, list of them, or pyarrow.dataset.Dataset
             Parquet, Feather or CSV, by the ends of the names; also a directory of Parquet files, or a pattern such as
             "days/*.parquet". All must have the same columns. What the columns of CSV files hold, pyarrow tells from
-            their first rows.
+            their first rows; fields that are empty, NA, NULL or NaN are missing values.
         target : str, or list of str for several targets
             Column to predict.
         weight : str, optional

@@ -57,7 +57,7 @@ def test_chunks_hold_the_rows_of_the_file_in_their_order(name, tmp_path, small_c
     X, y, parts = gathered(rows)
     assert X.column_names == ["a", "kind"]
     assert X.column("a").to_pylist() == whole.column("a").to_pylist()
-    assert [value or None for value in X.column("kind").to_pylist()] == whole.column("kind").to_pylist()
+    assert X.column("kind").to_pylist() == whole.column("kind").to_pylist()
     assert np.array_equal(y, whole.column("y").to_pylist())
     assert np.array_equal(np.concatenate([part.weight for part in parts]), whole.column("w").to_pylist())
     assert max(len(part.y) for part in parts) <= 80
