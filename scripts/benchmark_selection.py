@@ -208,7 +208,7 @@ def paper_search(penalty: str | None, threads: int) -> QuadBoostClassifierCV:
         spacing="uniform",
         fit_intercept=False,
         calibration=None,  # the sign of the score, as in the paper
-        tol=L1_TOL if penalty == "l1" else TOL,
+        tol=L1_TOL["corrective"] if penalty == "l1" else TOL,
         n_jobs=threads,
     )
 
