@@ -36,7 +36,7 @@ cdef extern from "rounds.h":
         const double* most
     ctypedef struct column_t:
         const void* sums
-        bint counts
+        bint has_counts
     void move(double*, const double*, column_t, double, double, Py_ssize_t) noexcept nogil
     ctypedef struct offer_t:
         double decrease
@@ -106,7 +106,7 @@ def gram_of(
             column = store.fetch(voter[i])
             if column == NULL:
                 break
-            if store.counts:
+            if store.has_counts:
                 _gram_row(<const int32_t*> column, &voter[0], &centre[0], i, n, per_weight, &out[i, 0])
             else:
                 _gram_row(<const double*> column, &voter[0], &centre[0], i, n, per_weight, &out[i, 0])
@@ -195,7 +195,7 @@ cdef class Slopes:
 
     cdef column_t _column(self, Py_ssize_t j) noexcept nogil:
         cdef column_t column
-        column.sums, column.counts = <const void*> self._store._address[j], self._store.counts
+        column.sums, column.has_counts = <const void*> self._store._address[j], self._store.has_counts
         return column
 
     cdef void _move_slopes(self, Py_ssize_t j, double delta) noexcept nogil:
@@ -309,7 +309,7 @@ cdef class Rounds:
         voters.least = &self._least[0] if self._voters_differ else NULL
         voters.most = &self._most[0] if self._voters_differ else NULL
         if delta == 0:  # any column will do
-            column.sums, column.counts = &self._eta[0], False
+            column.sums, column.has_counts = &self._eta[0], False
         if n_parts == 1:
             self._best = move_and_rate(voters, column, p, q, self._penalty, 0, n_voters)
             return
@@ -462,7 +462,7 @@ def follow_risk(
             column = store.fetch(j)
             if column == NULL:
                 break
-            if store.counts:
+            if store.has_counts:
                 product = _product(<const int32_t*> column, &drawn[0], &weight[0], n_drawn)
             else:
                 product = _product(<const double*> column, &drawn[0], &weight[0], n_drawn)

@@ -61,7 +61,7 @@ ALWAYS_INLINE double decrease_within(double slope, double c, double inverse, dou
 /* A column of the Gram matrix: sums over rows, whole numbers (int32_t) or doubles. */
 typedef struct {
     const void *sums;
-    int counts;
+    int has_counts;
 } column_t;
 
 /* The largest decrease that a voter offers, and the first one that does. */
@@ -150,21 +150,21 @@ static offer_t move_and_rate(
     const int32_t *counts = (const int32_t *)column.sums;
     const double *sums = (const double *)column.sums;
     if (of.shrink != NULL)
-        return column.counts ? rate_by_own_rule_counts(of, counts, p, q, by, first, last)
+        return column.has_counts ? rate_by_own_rule_counts(of, counts, p, q, by, first, last)
                              : rate_by_own_rule_sums(of, sums, p, q, by, first, last);
     if (of.least != NULL)
-        return column.counts ? rate_within_counts(of, counts, p, q, by, first, last)
+        return column.has_counts ? rate_within_counts(of, counts, p, q, by, first, last)
                              : rate_within_sums(of, sums, p, q, by, first, last);
     if (is_free(by))
-        return column.counts ? rate_if_free_counts(of, counts, p, q, by, first, last)
+        return column.has_counts ? rate_if_free_counts(of, counts, p, q, by, first, last)
                              : rate_if_free_sums(of, sums, p, q, by, first, last);
-    return column.counts ? rate_by_rule_counts(of, counts, p, q, by, first, last)
+    return column.has_counts ? rate_by_rule_counts(of, counts, p, q, by, first, last)
                          : rate_by_rule_sums(of, sums, p, q, by, first, last);
 }
 
 static void move(double *slope, const double *mean, column_t column, double p, double q, ptrdiff_t n)
 {
-    if (column.counts)
+    if (column.has_counts)
         move_counts(slope, mean, (const int32_t *)column.sums, p, q, n);
     else
         move_sums(slope, mean, (const double *)column.sums, p, q, n);

@@ -11,7 +11,7 @@ cdef class Store:
     cdef readonly Maker maker
     cdef readonly object address     # uintp array (voters): where each voter's column is, 0 where it is not in memory
     cdef readonly object stamp       # int64 array (voters): when each column was last used
-    cdef readonly bint counts
+    cdef readonly bint has_counts
     cdef readonly Py_ssize_t n_free  # columns for which there is room
     cdef public bint is_shared
     cdef public int64_t work         # counts since the last look
@@ -19,6 +19,6 @@ cdef class Store:
     cdef int64_t[::1] _stamp
     cdef int64_t _clock
     cdef list _pieces
-    cdef object _view(self, uintptr_t place)
+    cdef object _view(self, uintptr_t address)
     cdef bint _make(self, Py_ssize_t voter) noexcept nogil
     cdef const void* fetch(self, Py_ssize_t voter) noexcept nogil

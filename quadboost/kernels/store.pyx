@@ -23,9 +23,9 @@ cdef class Store:
     a time.
     """
 
-    def __init__(self, Maker maker, Py_ssize_t n_voters, bint counts):
-        """`counts`: columns are of int32, else of float64."""
-        self.maker, self.counts, self.is_shared = maker, counts, False
+    def __init__(self, Maker maker, Py_ssize_t n_voters, bint has_counts):
+        """`has_counts`: columns are of int32, else of float64."""
+        self.maker, self.has_counts, self.is_shared = maker, has_counts, False
         self.address, self.stamp = np.zeros(n_voters, dtype=np.uintp), np.zeros(n_voters, dtype=np.int64)
         self._address, self._stamp, self._clock = self.address, self.stamp, 0
         self.n_free, self.work = 0, 0
@@ -72,22 +72,22 @@ cdef class Store:
         """The column of a voter that is in memory, not a copy."""
         return self._view(self._address[voter])
 
-    cdef object _view(self, uintptr_t place):
+    cdef object _view(self, uintptr_t address):
         cdef cnp.npy_intp n = self._address.shape[0]
-        cdef int kind = cnp.NPY_INT32 if self.counts else cnp.NPY_FLOAT64
-        cdef cnp.ndarray view = cnp.PyArray_SimpleNewFromData(1, &n, kind, <void*> place)
+        cdef int kind = cnp.NPY_INT32 if self.has_counts else cnp.NPY_FLOAT64
+        cdef cnp.ndarray view = cnp.PyArray_SimpleNewFromData(1, &n, kind, <void*> address)
         cnp.set_array_base(view, self)
         return view
 
     cdef bint _make(self, Py_ssize_t voter) noexcept nogil:
-        cdef uintptr_t place
+        cdef uintptr_t address
         if self.n_free == 0:
             return False
-        place = self._free[self.n_free - 1]
-        if not self.maker.write(voter, self, <void*> place):
+        address = self._free[self.n_free - 1]
+        if not self.maker.write(voter, self, <void*> address):
             return False
         self.n_free -= 1
-        STORE(&self._address[voter], place)
+        STORE(&self._address[voter], address)
         return True
 
     cdef const void* fetch(self, Py_ssize_t voter) noexcept nogil:
@@ -121,7 +121,7 @@ cdef class DifferenceMaker(Maker):
         cdef const void* part = NULL if whole == NULL else self._part.fetch(voter)
         if part == NULL:
             return False
-        if store.counts:
+        if store.has_counts:
             _subtract(<const int32_t*> whole, <const int32_t*> part, <int32_t*> out, store._address.shape[0])
         else:
             _subtract(<const double*> whole, <const double*> part, <double*> out, store._address.shape[0])
