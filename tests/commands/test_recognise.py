@@ -71,7 +71,7 @@ def test_true_and_false_are_recognised(values, expected):
         (["0x10", "0x11"], ["0x10", "0x11"]),
     ],
 )
-def test_the_rest_is_text(values, expected):
+def test_values_of_other_kinds_are_text(values, expected):
     assert found(*values) == (TEXT, expected)
 
 

@@ -13,7 +13,7 @@ def machine(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_it_is_that_of_the_machine(machine):
+def test_free_memory_is_that_of_the_machine(machine):
     (machine / "meminfo").write_text("MemTotal:  9000 kB\nMemAvailable:    5000 kB\nHugePages_Total:   0\n")
     assert memory.free_memory() == 5000 * 1024
     (machine / "memory.current").write_text("100\n")
@@ -22,7 +22,7 @@ def test_it_is_that_of_the_machine(machine):
 
 
 @pytest.mark.parametrize(("taken", "left"), [(100, 900), (1_200, 0)])
-def test_or_what_is_left_of_the_share_of_a_container(machine, taken, left):
+def test_free_memory_is_what_is_left_of_the_share_of_a_container(machine, taken, left):
     (machine / "meminfo").write_text("MemAvailable:    5000 kB\n")
     (machine / "memory.current").write_text(f"{taken}\n")
     (machine / "memory.max").write_text("1000\n")
@@ -30,12 +30,12 @@ def test_or_what_is_left_of_the_share_of_a_container(machine, taken, left):
 
 
 @pytest.mark.parametrize("text", [None, "", "MemTotal: 5 kB\n", "MemAvailable: many\n", "nonsense\n"])
-def test_or_not_known(machine, text):
+def test_free_memory_is_none_where_it_is_not_known(machine, text):
     if text is not None:
         (machine / "meminfo").write_text(text)
     assert memory.free_memory() is None
 
 
-def test_here_an_array_of_that_size_could_be_had():
+def test_an_array_of_that_size_can_be_had():
     free = memory.free_memory()
     assert free is None or len(np.zeros(min(free, 1 << 20), dtype=np.uint8)) > 0

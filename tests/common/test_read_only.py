@@ -27,7 +27,7 @@ def test_no_way_leads_to_a_change(made):
     assert read_only == VALUES
 
 
-def test_it_is_json_and_a_copy_may_change():
+def test_a_read_only_dict_is_json_and_its_copy_may_change():
     values = ReadOnly(VALUES)
     assert json.loads(json.dumps(values)) == VALUES
     assert {**values, "a": 2} == values | {"a": 2} == VALUES | {"a": 2}

@@ -207,7 +207,7 @@ def test_a_fit_forgets_the_one_before(search):
 
 @pytest.mark.thinned(1)
 @each
-def test_it_can_be_cloned_pickled_and_put_in_a_pipeline(search):
+def test_a_search_can_be_cloned_pickled_and_put_in_a_pipeline(search):
     model = fitted(search)
     for copy in (pickle.loads(pickle.dumps(model)), clone(model).fit(X, y_of(search))):
         np.testing.assert_array_equal(copy.predict(X), model.predict(X))

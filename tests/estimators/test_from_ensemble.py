@@ -50,7 +50,7 @@ def loaded(tmp_path):
 
 
 @each_fit
-def test_it_predicts_the_bits_of_the_one_that_was_saved(estimator, y, loaded):
+def test_a_loaded_estimator_predicts_the_bits_of_the_saved_one(estimator, y, loaded):
     saved, model = loaded(estimator, y)
     check_is_fitted(model)
     names = ["predict", "decision_function", "predict_proba"] if is_classifier(model) else ["predict"]
@@ -62,7 +62,7 @@ def test_it_predicts_the_bits_of_the_one_that_was_saved(estimator, y, loaded):
 
 
 @each_fit
-def test_it_tells_of_its_columns_and_classes(estimator, y, loaded):
+def test_a_loaded_estimator_knows_its_columns_and_classes(estimator, y, loaded):
     saved, model = loaded(estimator, y)
     assert model.feature_names_in_.tolist() == ["a", "b", "c", "d", "text"]
     assert model.n_features_in_ == 5
@@ -101,7 +101,7 @@ def test_scorers_and_importances_of_scikit_learn_take_it(estimator, y, scorer, l
     assert found.importances_mean.max() > 0
 
 
-def test_its_probabilities_can_be_calibrated(loaded):
+def test_probabilities_of_a_loaded_estimator_can_be_calibrated(loaded):
     saved, model = loaded(QuadBoostClassifier, LABELS)
     found, known = (CalibratedClassifierCV(FrozenEstimator(one), cv=3).fit(X, LABELS) for one in (model, saved))
     np.testing.assert_array_equal(found.predict_proba(X), known.predict_proba(X))
@@ -117,7 +117,7 @@ def test_copies_predict_the_same_and_a_clone_is_not_fitted(estimator, y, loaded)
         clone(model).predict(X)
 
 
-def test_it_can_be_saved_again(loaded, tmp_path):
+def test_a_loaded_estimator_can_be_saved_again(loaded, tmp_path):
     _, model = loaded(QuadBoostClassifier, LABELS)
     before = (tmp_path / "model.h5").read_bytes()
     model.save(tmp_path / "again.h5")

@@ -38,7 +38,7 @@ def test_a_sparse_matrix_is_the_same_as_the_dense_one(kind, dtype):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_its_columns_may_be_categories_and_hold_missing_values(kind):
+def test_columns_of_a_sparse_matrix_may_be_categories_and_hold_missing_values(kind):
     dense = DENSE.astype(float)
     dense[3, 0] = np.nan
     options = {"reg_lambda": 0.01, "categorical_features": [1, 2]}

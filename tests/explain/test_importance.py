@@ -24,7 +24,7 @@ def test_counts_give_what_the_training_rows_give(kind):
     assert [term.importance for term in counted] == sorted((term.importance for term in counted), reverse=True)
 
 
-def test_they_are_what_their_names_say():
+def test_importances_are_what_their_names_say():
     model, X, _ = fitted()
     values = model.explain(X).values
     of = dict(model.importances("mean_abs"))

@@ -28,14 +28,14 @@ def test_the_model_has_rules_of_several_lengths(model):
     assert {2, 3, 4} <= {len(rule.conditions) for rule in model.ensemble_.rules()}
 
 
-def test_they_are_shapley_values_by_definition(model):
+def test_values_of_rules_are_shapley_values_by_definition(model):
     found = model.explain(X[:3], background=X[:40]).by_feature()
     for i in range(3):
         np.testing.assert_allclose(found[i], shapley(model.predict, X[i], X[:40]), rtol=0, atol=1e-12)
 
 
 @pytest.mark.oracle("shap")
-def test_they_are_those_of_the_exact_explainer_of_shap(model):
+def test_values_of_rules_are_those_of_the_exact_explainer_of_shap(model):
     import shap
 
     rows = np.nan_to_num(X)

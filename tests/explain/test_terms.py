@@ -45,7 +45,7 @@ def test_weights_of_rows_count():
     assert model.explain(X).base == pytest.approx(np.average(model.predict(X), weights=w), abs=1e-12)
 
 
-def test_they_are_shapley_values_by_definition():
+def test_contributions_of_stumps_are_shapley_values_by_definition():
     rng = np.random.default_rng(2)
     X = rng.normal(size=(60, 4))
     X[rng.random(X.shape) < 0.1] = np.nan
@@ -57,7 +57,7 @@ def test_they_are_shapley_values_by_definition():
 
 
 @pytest.mark.oracle("shap")
-def test_they_are_those_of_the_exact_explainer_of_shap():
+def test_contributions_of_stumps_are_those_of_the_exact_explainer_of_shap():
     import shap
 
     rng = np.random.default_rng(3)
@@ -155,7 +155,7 @@ def test_a_frame_keeps_the_index():
 
 
 @pytest.mark.oracle("shap")
-def test_shap_takes_them_over_with_text():
+def test_shap_takes_contributions_over_with_text():
     import shap
 
     model, X, _ = fitted()
@@ -180,7 +180,7 @@ def test_one_row_needs_no_brackets_and_a_constant_has_no_terms():
 @pytest.mark.oracle("lightgbm")
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"n_trees": 100, "penalty": "l1"}], ids=["stumps", "rules"])
-def test_it_is_far_faster_than_the_contributions_of_lightgbm(options):
+def test_contributions_are_far_faster_than_those_of_lightgbm(options):
     """50 times and more, on 100,000 x 30 against 100 trees of 31 leaves, in CPU time; 20 on a busy machine."""
     import time
 

@@ -154,7 +154,7 @@ def test_names_and_text_that_c_cannot_have_are_refused():
 
 @pytest.mark.thinned(1)
 @pytest.mark.parametrize("name", ["int", "NAN", "isnan", "NAME", "main", "memcpy", "x" * 500])
-def test_any_word_is_a_name_as_nothing_is_named_by_it_alone(name, tmp_path):
+def test_a_model_may_have_any_word_as_its_name(name, tmp_path):
     program = compiled(to_c(fitted("logit-2"), name=name), tmp_path, f"-D{name}_SELF_TEST")
     assert subprocess.run([program]).returncode == 0
 

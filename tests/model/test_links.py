@@ -216,7 +216,7 @@ def test_losses_and_links_go_together_or_are_refused(loss, link, n_classes):
         ("squared", "identity", 0.5, 0, "the slope of the link 'identity' is 0.5; it can only be 1"),
     ],
 )
-def test_what_cannot_be_is_said_in_one_sentence(loss, link, slope, n_classes, message):
+def test_a_link_that_cannot_be_is_refused_in_one_sentence(loss, link, slope, n_classes, message):
     with pytest.raises(ValueError, match=message):
         check_link(loss, link, np.array([slope]), n_classes)
 

@@ -59,7 +59,7 @@ def test_conditions_of_every_kind_hold_as_they_say():
     np.testing.assert_array_equal(found, [condition.holds(values) for condition in asked])
 
 
-def test_a_fit_keeps_them_and_a_file_too(tmp_path):
+def test_a_fit_keeps_patterns_and_so_does_a_file(tmp_path):
     model = QuadBoostRegressor(n_trees=5, max_leaves=6).fit(X, Y)
     ensemble = model.ensemble_
     summands = min(summands_of(ensemble), key=lambda summands: len(summands.nodes))
@@ -90,19 +90,19 @@ def test_a_file_that_counted_all_rules_is_explained_as_well():
     np.testing.assert_allclose(older.explain(X).by_feature(), ensemble.explain(X).by_feature(), rtol=0, atol=1e-12)
 
 
-def test_they_go_with_the_trees():
+def test_other_weights_keep_the_patterns_and_other_trees_do_not():
     ensemble = QuadBoostRegressor(n_trees=3, max_leaves=4).fit(X, Y).ensemble_
     assert len(ensemble.replace(node_weight=2 * ensemble.node_weight).pattern) == len(ensemble.pattern) > 0
     assert len(ensemble.replace(trees=ensemble.trees).pattern) == 0
 
 
-def test_their_weight_does_not_depend_on_the_order_of_rows():
+def test_masses_of_patterns_do_not_depend_on_the_order_of_rows():
     weight, order = np.random.default_rng(0).exponential(size=len(X)), np.arange(len(X))[::-1]
     fits = [QuadBoostRegressor(n_trees=3, max_leaves=4).fit(X[i], Y[i], weight[i]) for i in (slice(None), order)]
     np.testing.assert_array_equal(*(fit.ensemble_.pattern_mass for fit in fits))
 
 
-def test_where_counting_takes_long_there_are_none(monkeypatch):
+def test_patterns_are_left_out_where_counting_takes_long(monkeypatch):
     ensemble = QuadBoostRegressor(n_trees=3, max_leaves=4).fit(X, Y).ensemble_
     monkeypatch.setattr(module, "MOST_ROWS_OF_RULES", 299)
     assert pattern_arrays(ensemble, len(X), lambda question: question(X, None)) == {}

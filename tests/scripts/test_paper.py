@@ -377,7 +377,7 @@ class TestFigures:
         np.testing.assert_array_equal(figures.deviation("b"), [0, 0])
         assert figures.seconds("a") == (0.5, 1.5)
 
-    def test_pairs(self, figures):
+    def test_two_algorithms_are_compared_dataset_by_dataset(self, figures):
         (pair,) = compare(figures, ["a", "b"])
         assert pair.counts == (1, 1, 0)
         # heart 1 : 0, zoo 1 : 1, so chances 3/4 and 1/2
