@@ -392,16 +392,18 @@ def export_parser() -> argparse.ArgumentParser:
         "carries a self-test.",
         f"{EXPORT_EXAMPLES}\n{EXIT_STATUS}",
     )
-    parser.add_argument("model", metavar="MODEL.h5", help="model file")
-    parser.add_argument("--to", required=True, choices=("sql", "onnx", "c", "js", "scorecard"), help="what to write")
-    parser.add_argument(
+    group = parser.add_argument_group("input")
+    group.add_argument("model", metavar="MODEL.h5", help="model file")
+    group.add_argument("--sha256", **SHA256)
+    group = parser.add_argument_group("output")
+    group.add_argument("--to", required=True, choices=("sql", "onnx", "c", "js", "scorecard"), help="what to write")
+    group.add_argument(
         "-o",
         "--output",
         metavar="FILE",
         required=True,
         help="file to write; of a scorecard .csv or .xlsx; -: text to the standard output",
     )
-    parser.add_argument("--sha256", **SHA256)
     _add_export_options(parser)
     _add_general(parser)
     return parser

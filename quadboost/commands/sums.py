@@ -22,7 +22,7 @@ def write_sums_of_table(arguments: Namespace) -> None:
     from .tables import open_table
     from .train_table import Reader
 
-    like = None if arguments.voters is None else _giver(arguments.voters)
+    like = None if arguments.voters is None else _loaded(arguments.voters)
     if like is not None:
         if arguments.features or arguments.drop or arguments.thresholds is not None:
             raise ValueError("--voters tells features and thresholds; leave out --features, --drop and --thresholds")
@@ -45,8 +45,8 @@ def write_sums_of_table(arguments: Namespace) -> None:
         print(f"sums of {n_rows} rows, {voters.n_features} features, {voters.n_voters} voters: {arguments.output}")
 
 
-def _giver(path: str) -> KeptSums | Ensemble:
-    """A file of sums, or a model, by how the file begins."""
+def _loaded(path: str) -> KeptSums | Ensemble:
+    """Load a model or a file of sums; its first bytes say which it is."""
     with open(path, "rb") as file:
         start = file.read(len(MAGIC))
     return load(path) if start == MAGIC else load_sums(path)
