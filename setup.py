@@ -103,12 +103,12 @@ class BuildExt(build_ext):
         return [], []
 
     def builds(self, program: str, compile_flags: list[str], link_flags: list[str]) -> bool:
-        with tempfile.TemporaryDirectory() as place:
-            source = Path(place, "probe.c")
+        with tempfile.TemporaryDirectory() as folder:
+            source = Path(folder, "probe.c")
             source.write_text(program)
             try:
-                objects = self.compiler.compile([str(source)], output_dir=place, extra_postargs=compile_flags)
-                self.compiler.link_executable(objects, "probe", output_dir=place, extra_postargs=link_flags)
+                objects = self.compiler.compile([str(source)], output_dir=folder, extra_postargs=compile_flags)
+                self.compiler.link_executable(objects, "probe", output_dir=folder, extra_postargs=link_flags)
             except (CompileError, LinkError):
                 return False
         return True

@@ -85,8 +85,8 @@ class InfiniteValue(ValueError):
     """A feature holds infinity; `name` is its own name, if it has one."""
 
     def __init__(self, feature: int, value: float, name: str | None = None) -> None:
-        who = f"feature {feature}" if name is None else f"Column {name!r}"
-        super().__init__(f"{who} holds {value}; replace infinity by a finite number, or by NaN for a missing value")
+        where = f"feature {feature}" if name is None else f"Column {name!r}"
+        super().__init__(f"{where} holds {value}; replace infinity by a finite number, or by NaN for a missing value")
         self.feature, self.value = feature, value
 
 

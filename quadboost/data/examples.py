@@ -183,7 +183,7 @@ def checked_weights(weight: Any, n_rows: int, name: str = "sample_weight") -> np
 
 
 def those_that_count(weight: np.ndarray, extent: Extent) -> tuple[np.ndarray, np.ndarray | None]:
-    """The positive weights, and which they are (None: all); one too small to count beside the others is none."""
+    """The positive weights, and a mask of their rows (None: all). One too small beside the others to count is zero."""
     kept = extent.round(weight) > 0
     return (weight, None) if kept.all() else (weight[kept], kept)
 

@@ -119,7 +119,8 @@ def n_different(keys: np.ndarray, copies: np.ndarray) -> float:
 def half(keys: np.ndarray, copies: np.ndarray, before: np.ndarray | None, number: int) -> np.ndarray:
     """How many copies of each row are in a random half, one of many.
 
-    Equal rows are in one half. With the copies that come `before` each, every other one of them is in each half.
+    Equal rows are all in the half or all out of it. Given how many copies of equal rows come `before` each row
+    (`copies_before`), every second copy is in it.
     """
     odd = (mixed(keys, number) >> np.uint64(63)).astype(np.int64)
     return copies * odd if before is None else (before + copies + odd) // 2 - (before + odd) // 2

@@ -95,7 +95,7 @@ def read_table(
     sample_weight: Any = None,
     ordered: Iterable[Any] = (),
 ) -> tuple[FrameSchema, np.ndarray]:
-    """Learn the names of the columns, which of them are categories, and their levels; return X by that, too.
+    """Learn the names of the columns, which are categories, and their levels; return that, and X as a matrix.
 
     Every column is read once.
 

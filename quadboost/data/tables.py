@@ -34,7 +34,7 @@ Column: TypeAlias = np.ndarray | Coded
 
 
 def _coded(codes: np.ndarray, values: Iterable[Any], label: str, is_category: bool = False) -> Coded:
-    """Make the values plain Python ones that are there, each once, whatever the library gave."""
+    """Coded values as plain Python ones: each once, and only those that occur, whatever the library gave."""
     used = np.bincount(codes[codes >= 0]).tolist()
     index: dict[Value, int] = {}
     new_codes = []

@@ -268,9 +268,9 @@ class QuadBoost(Explained, BaseEstimator):
     def _measure(
         self, problem: Problem, rows: Rows, options: Options, measured: Measured | None
     ) -> tuple[Measured, Options]:
-        """Sum the rows unless they are, and grow trees if there are to be any.
+        """Sum the rows unless they are summed already, and grow trees if there are to be any.
 
-        The time that takes is gone for what follows.
+        What follows has so much less of `max_seconds`.
         """
         start, n_trees = time.monotonic(), options.growth.n_trees
         if not n_trees:

@@ -82,7 +82,7 @@ class Judge:
         return self._checked(value)
 
     def _known(self, y: np.ndarray, found: np.ndarray) -> float:
-        """A metric of scikit-learn, which some rows have none of: those of one class have no area under a curve."""
+        """A metric of scikit-learn. It may have no value: rows of one class have no area under a curve."""
         known = FOR_TARGETS if self.problem.classes is None else FOR_LABELS
         with warnings.catch_warnings():
             warnings.simplefilter("error", UndefinedMetricWarning)
@@ -158,8 +158,7 @@ class Watch:
 def best_stage(trained: Trained, judge: Judge, model: Model, patience: int) -> Trained:
     """The model after the best number of rounds by a metric, up to `patience` rounds after it.
 
-    Under the squared loss the rounds are known afterwards too, one by one; of a fit that was not made by rounds, all
-    stages are.
+    A fit by rounds keeps the weights of each, and some are looked at. Any other fit keeps its stages: all are.
     """
     if trained.stages is not None:
         return _best_of_stages(trained, judge, model)
@@ -194,7 +193,7 @@ def _best_of_stages(trained: Trained, judge: Judge, model: Model) -> Trained:
 
 
 def _unproved(result: Boosted) -> Boosted:
-    """Of a stage before the last, of which alone something was proved."""
+    """The result of an earlier stage: only of the last one a gap is known."""
     return replace(result, dual_gap=np.nan, violation=np.nan)
 
 

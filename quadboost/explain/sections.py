@@ -28,7 +28,7 @@ MOST_LITERAL = 100_000  # letters of constraints that are read
 
 
 def used_features(ensemble: Ensemble) -> np.ndarray:
-    """Those with a shape function, and those that trees ask for."""
+    """Features with a shape function, and features that trees ask for."""
     return np.unique(np.concatenate([ensemble.feature, ensemble.trees.feature[~ensemble.trees.is_leaf]]))
 
 
@@ -58,7 +58,7 @@ def model_section(ensemble: Ensemble) -> str:
 
 
 def training_section(ensemble: Ensemble) -> str:
-    """What training has left in `info`; it may be anything in a file."""
+    """What the fit left in `info`. A file may hold anything there."""
     info = {key: value for key, value in ensemble.info.items() if key not in ("feature_importances", "outputs")}
     groups = {key: info.pop(key) for key in list(info) if isinstance(info[key], dict)}
     parts = []
@@ -202,7 +202,7 @@ def shapes_section(ensemble: Ensemble) -> str:
 
 
 def constraints_section(ensemble: Ensemble) -> str:
-    """What was asked for, and what is so."""
+    """The constraints of the fit; of a model without rules, also which features it rises or falls with."""
     asked = _asked_for(ensemble)
     words = "".join(f"<p>Asked for: {text_of(sentence)}.</p>" for sentence in asked) or "<p>None were asked for.</p>"
     if ensemble.n_rules:

@@ -91,7 +91,7 @@ class RuleValues(NamedTuple):
 
     @classmethod
     def against_training(cls, ensemble: Ensemble) -> RuleValues | None:
-        """By what the model has counted; None unless that is all."""
+        """Against the training rows, by the patterns that the model has counted; None if it lacks some."""
         for summands in summands_of(ensemble):
             first, last = (np.searchsorted(ensemble.pattern_node, summands.nodes, side) for side in ("left", "right"))
             if (first < last).all():

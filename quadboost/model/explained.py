@@ -6,7 +6,7 @@ from typing import Any
 
 
 class Explained:
-    """Explanations and plots of a model; who has them says which ensemble it is."""
+    """Explanations and plots of a model; a subclass says which ensemble they are of."""
 
     def _explained(self) -> Any:
         raise NotImplementedError

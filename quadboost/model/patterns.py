@@ -62,7 +62,7 @@ class Asked:
         return cls(questions, len(rules), len(numbers))
 
     def scratch(self, n_threads: int = 1) -> np.ndarray:
-        """Where the kernels note what holds."""
+        """Scratch memory of the kernels, for which conditions hold."""
         return np.empty((n_threads, self.n_conditions, ROWS_TOGETHER), dtype=np.uint8)
 
     def patterns(self, columns: np.ndarray) -> np.ndarray:
@@ -86,7 +86,7 @@ def some_rows(matrix: np.ndarray, features: np.ndarray) -> Iterator[tuple[slice,
 
 
 def _intervals(condition: Condition) -> list[tuple[float, float, bool]]:
-    """What a value has to be in: above, up to, and whether outside of that. Levels are whole numbers."""
+    """Values for which a condition holds: above, up to, and whether outside instead. Levels are whole numbers."""
     if condition.level is not None:
         return [(condition.level - 1.0, float(condition.level), False)]
     if condition.not_levels:

@@ -316,7 +316,7 @@ def _is_scalar(value: object) -> bool:
 
 
 def _wrong_in(value: dict[str, Any] | list[Any], depth: int) -> str:
-    """The way to the first value that is not finite or lies too deep, and what is wrong; else ""."""
+    """The path to the first value that is not finite or is nested too deep, and what is wrong; "" if nothing is."""
     if depth == 0:
         return f" is nested more than {MAX_INFO_DEPTH} deep"
     for key, item in value.items() if type(value) is dict else enumerate(value):

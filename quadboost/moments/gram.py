@@ -78,13 +78,13 @@ class Columns:
             self._make(voter)
 
     def square(self, n: int) -> np.ndarray:
-        """Room for n by n numbers, the same each time: the system takes long to hand out fresh memory."""
+        """Scratch memory for n by n numbers, reused: the system takes long to hand out more."""
         if len(self._square) < n * n:
             self._square = np.empty(n * n * 5 // 4)
         return self._square[: n * n].reshape(n, n)
 
     def share(self, voter: int) -> bool:
-        """The same where several threads ask: false if there is no room, for none may be dropped."""
+        """Fetch a voter's column, where threads share columns. False if there is no room: none may be dropped."""
         with self._lock:
             if self.store.address[voter] != 0:
                 return True
@@ -337,5 +337,5 @@ class RestGram:
         self._shared.share(voter)
 
     def write(self, voter: int, out: np.ndarray) -> None:
-        """Where there is no room in what is shared."""
+        """Subtract in Python, where the shared columns have no room for this one."""
         np.subtract(self._columns.column(voter), self._part.column(voter), out=out)

@@ -20,8 +20,8 @@ from .gram import COUNTS, COUNTS_LIMIT, SUMS, sorted_rows
 
 MOST_BYTES = 1 << 26  # of the answer to one question, beyond one column's own
 
-# From columns, and others that are known: for each, its joint sums with all columns that are neither known nor named
-# before it, shape (its bins, their bins).
+# Answers for the columns that are asked for, given those that are known already: an array of shape (bins of the column,
+# bins of its partners) each. Its partners are `others_of`: joint sums of two columns are needed once.
 Joint = Callable[[Sequence[int], Sequence[int]], list[np.ndarray]]
 
 
@@ -31,7 +31,7 @@ def joint_dtype(extent: Extent) -> np.dtype:
 
 
 def others_of(voters: Voters, number: int, asked: Sequence[int], known: Sequence[int]) -> np.ndarray:
-    """The columns that are neither known nor asked for before the one of that number among the asked."""
+    """The partners of `asked[number]`: all columns but those known, and those asked for before it."""
     left_out = {*known, *asked[:number]}
     return np.array([g for g in range(voters.n_columns) if g not in left_out], dtype=np.int64)
 
@@ -128,7 +128,7 @@ class TableGram:
         self.maker.copy_transposed(of_g, self.voters.bin_start[f], self.voters.bin_start[g], table)
 
     def _asked(self, number: int) -> list[int]:
-        """The column that is wanted, and some that will be."""
+        """The column of that number, and some that are likely to be drawn next."""
         room = min(self._n_next, self._most_kept - len(self._kept))
         each = np.diff(self.voters.bin_start) * int(self.voters.bin_start[-1]) * self.dtype.itemsize
         asked, n_bytes = [number], 0
@@ -145,7 +145,7 @@ class TableGram:
     def _keep(self, f: int, table: np.ndarray) -> None:
         if len(self._kept) >= self._most_kept:
             self.maker.drop_rows(self._kept.popitem(last=False)[0])
-        start = np.zeros(len(table) + 1, dtype=np.int64)  # with a table, nobody looks at how many rows a bin has
+        start = np.zeros(len(table) + 1, dtype=np.int64)  # unused: a table has the sums that rows would be counted for
         present = np.zeros(self.n_voters, self.dtype)
         self.maker.add_up_to(table, len(table) - 2, present)
         self.maker.set_rows(f, start, present, None, table)
