@@ -20,6 +20,7 @@ from .strength import SAME, Point, Strengths, between
 Times = Callable[[np.ndarray], np.ndarray]  # from vectors (n, K) to the Gram matrix times each of them
 
 MOST_STEPS, LOOK_EVERY = 40, 5
+SETTLED = 3  # looks in a row that find the same strength; after few steps the weak ones all look alike
 MOST_PROBES = 8  # vectors of random signs
 ENOUGH_EXAMPLES = 8_000.0  # of so many one vector will do: its chance is a small part of them
 ROUNDING = 1e-12
@@ -47,17 +48,17 @@ def ridge_by_gcv(times: Times, moments: Moments, fit_intercept: bool, n_examples
         return Strengths(formula)
     n_probes = int(np.clip(round(ENOUGH_EXAMPLES / n_examples), 1, MOST_PROBES))
     signs = np.where(np.random.RandomState(0).random_sample((n_probes, n_voters)) < 0.5, -1.0, 1.0)
-    strength, n_outputs, best, points = formula * TRIED, len(margin), -1, tuple[Point, ...]()
+    strength, n_outputs, best, points = formula * TRIED, len(margin), list[int](), tuple[Point, ...]()
     for inverse, square in _resolvents(times, np.concatenate([margin, signs]), strength):
         trace = n_voters - strength * inverse[n_outputs:].mean(axis=0) + fit_intercept
         risk = first_risk - inverse[:n_outputs] - strength * square[:n_outputs]
         risk = (np.maximum(risk, 0.0) / first_risk).mean(axis=0)
         gcv = risk / np.maximum(1.0 - trace / n_examples, ROUNDING) ** 2
-        points, before = tuple(map(Point, strength.tolist(), risk.tolist(), gcv.tolist(), trace.tolist())), best
-        best = _least(gcv, trace <= MOST_FREEDOM * n_examples)
-        if best == before:
+        points = tuple(map(Point, strength.tolist(), risk.tolist(), gcv.tolist(), trace.tolist()))
+        best.append(_least(gcv, trace <= MOST_FREEDOM * n_examples))
+        if best[-SETTLED:] == [best[-1]] * SETTLED:
             break
-    return Strengths(between(float(strength[best]), formula, n_examples, n_voters), points)
+    return Strengths(between(float(strength[best[-1]]), formula, n_examples, n_voters), points)
 
 
 def _least(gcv: np.ndarray, is_allowed: np.ndarray) -> int:

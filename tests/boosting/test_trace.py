@@ -92,3 +92,11 @@ def test_one_strength_for_all_classes() -> None:
     model = QuadBoostClassifier(penalty="l2", thresholds=5).fit(X, (X[:, 0] > 0) + (X[:, 1] > 1) * 1)
     assert len(np.unique(model.reg_lambda_)) == 1
     assert len(np.atleast_1d(model.reg_lambda_)) == 3
+
+
+def test_strength_does_not_jump_where_weights_are_large() -> None:
+    X = random.normal(size=(400, 4))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] ** 2 + 0.5 * random.normal(size=400)
+    weights = np.floor(np.geomspace(5e6, 2e7, 8) / 400)
+    chosen = [QuadBoostRegressor(penalty="l2").fit(X, y, np.full(400, weight)).reg_lambda_ for weight in weights]
+    assert max(chosen) < 10 * min(chosen)
