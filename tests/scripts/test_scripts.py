@@ -198,3 +198,9 @@ def test_constraints_are_measured_beside_their_absence(run_script, tmp_path):
     rows = [line.split("|")[1:-1] for line in printed.splitlines()[2:]]
     assert [row[0].strip() for row in rows][:3] == ["QuadBoost, l1", "QuadBoost, l2", "QuadBoost, linf"]
     assert all(-1 < float(figure) < 1 for row in rows for figure in row[1:3])
+
+
+@pytest.mark.slow
+@pytest.mark.oracle("duckdb")
+def test_the_recipe_for_sql_finds_the_weights_of_the_rows_in_memory(run_script):
+    assert run_script("scale_with_sql.py").endswith(" voters; the same bits as in memory\n")
