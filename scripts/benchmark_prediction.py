@@ -295,9 +295,15 @@ def score_records(job: Job) -> None:
     names = [f"feature {j}" for j in range(job.d)]
     model = job.models[OURS, job.size.usual_rounds].replace(feature_names=names)
     X, _ = generate(job.size.calls, job.d, job.shape, seed=2)
-    rows = [(row[None], dict(zip(names, row.tolist(), strict=True))) for row in X]
-    found = latencies({"an array": lambda row: model.predict(row[0]), "a dict": lambda row: model.predict(row[1])},
-                      rows, job.size.seconds / 40)  # fmt: skip
+    kinds = {
+        "an array": lambda row: row[None],
+        "a dict": lambda row: dict(zip(names, row.tolist(), strict=True)),
+        "a dict that lacks a feature": lambda row: dict(zip(names[1:], row[1:].tolist(), strict=True)),
+        "a dict with a feature that is None": lambda row: dict(zip(names, [None, *row[1:].tolist()], strict=True)),
+    }
+    rows = [{kind: make(row) for kind, make in kinds.items()} for row in X]
+    calls = {kind: lambda row, kind=kind: model.predict(row[kind]) for kind in kinds}
+    found = latencies(calls, rows, job.size.seconds / 80)
     job.report.section(
         "A row as a dict",
         f"`Ensemble.predict` of {{name: value}}, {job.d} features, beside that of the same row as an array.",

@@ -1,21 +1,27 @@
 """Rows as dicts from the names of features to values, such as a service gets them as JSON.
 
 A feature that a record lacks is missing there; a name that is no feature is refused. Most records are read by
-`RecordReader` in a few microseconds. What it cannot read, such as a value never seen or text among numbers, takes the
-way of all tables, which also has the words for what is wrong.
+`RecordReader` in a few microseconds. What it cannot read, such as text among numbers, takes the way of all tables, which
+also has the words for what is wrong. So do several rows with a level never seen: many such rows deserve a warning.
 """
 
 from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
 from .tables import Coded, Table, code_list, listed
+
+UNSEEN = -1.0  # the number of a level that training has not seen
+
+
+def has_text(values: Iterable[Any]) -> bool:
+    return any(type(value) is str for value in values)
 
 
 class RecordReader:
@@ -31,9 +37,9 @@ class RecordReader:
 
     def __init__(self, names: Sequence[str], level_of: Mapping[int, Mapping[Any, int]]) -> None:
         self.names = names
-        self._known = frozenset(names)
+        self._missing = dict.fromkeys(names, math.nan)
         self._values = itemgetter(*names) if len(names) > 1 else lambda record: (record[names[0]],)
-        self._level_of = [(feature, levels) for feature, levels in level_of.items() if levels]
+        self._level_of = [(feature, levels, has_text(levels)) for feature, levels in level_of.items() if levels]
         # Unlike numpy, struct makes no numbers of text.
         self._pack = struct.Struct(f"{len(names)}d").pack
 
@@ -41,26 +47,31 @@ class RecordReader:
         """One row for each record; None if any of them needs more than is done here."""
         try:
             if len(records) == 1:  # saves a microsecond of three
-                rows = self._row(records[0])
+                rows = self._row(records[0], UNSEEN)
             else:
                 rows = b"".join([self._row(record) for record in records])
         except (struct.error, KeyError, TypeError, AttributeError, OverflowError):
             return None
         return np.frombuffer(rows).reshape(len(records), len(self.names))
 
-    def _row(self, record: Mapping[str, Any]) -> bytes:
-        try:
-            if len(record) == len(self.names) and not self._level_of:
-                return self._pack(*self._values(record))
-        except (struct.error, KeyError):  # most likely None, or a key that is not there
-            pass
-        if not record.keys() <= self._known:
-            raise KeyError
-        values = [math.nan if value is None else value for value in map(record.get, self.names)]
-        for feature, levels in self._level_of:
-            if values[feature] == values[feature]:  # not missing
-                values[feature] = levels[values[feature]]
-        return self._pack(*values)
+    def _row(self, record: Mapping[str, Any], unseen: float | None = None) -> bytes:
+        if type(record) is dict and len(record) == len(self.names):  # others may make values of keys they do not have
+            values: Iterable[Any] = self._values(record)
+        else:
+            found = {**self._missing, **record}  # in the order of the features
+            if len(found) > len(self.names):
+                raise KeyError
+            values = found.values()
+        if not self._level_of:
+            try:
+                return self._pack(*values)
+            except struct.error:  # most likely None
+                pass
+        row = [math.nan if value is None else value for value in values]
+        for feature, levels, of_text in self._level_of:
+            if (value := row[feature]) == value:  # not missing
+                row[feature] = levels.get(value, unseen if of_text and type(value) is str else None)
+        return self._pack(*row)
 
 
 def records_table(records: Sequence[Any], names: Sequence[str] | None, owner: str) -> Table:

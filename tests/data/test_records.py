@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import ChainMap, Counter, OrderedDict, defaultdict
 from types import MappingProxyType
 
 import numpy as np
@@ -83,6 +83,20 @@ def test_a_wrong_key_or_value_is_named(fitted, frame, change, message):
         fitted.predict(records)
 
 
+@pytest.mark.parametrize("record", [defaultdict(float, agge=3.0), Counter(agge=3), ChainMap({"agge": 3.0})])
+def test_a_mapping_that_makes_values_has_no_others_than_its_keys(record):
+    X = pd.DataFrame({"age": np.arange(20.0)})
+    model = QuadBoostRegressor(reg_lambda=0.01).fit(X, X["age"])
+    with pytest.raises(ValueError, match="row 0 of X has 'agge', which QuadBoostRegressor was not trained on"):
+        model.predict(record)
+    assert list(record) == ["agge"]
+
+
+def test_a_row_of_a_frame_among_dicts_is_read_by_its_names(fitted, frame):
+    records = [as_records(frame)[0], frame.iloc[1][["town", "rank", "income", "age"]]]
+    np.testing.assert_array_equal(fitted.decision_function(records), fitted.decision_function(frame[:2]))
+
+
 def test_numbers_for_a_category_of_text_are_refused_and_unseen_levels_are_none_of_the_known(fitted, frame):
     record = as_records(frame)[0]
     with pytest.raises(ValueError, match=r"Column 'town' holds numbers, such as 3, .* was trained on text"):
@@ -107,8 +121,12 @@ def test_mixed_rows_and_models_without_names_are_refused():
 def test_the_quick_reader_leaves_to_the_tables_what_it_does_not_know():
     reader = RecordReader(["a", "b"], {1: {"x": 0, "y": 1}})
     np.testing.assert_array_equal(reader.matrix([{"b": "y", "a": True}, {"a": None}]), [[1, 1], [np.nan, np.nan]])
-    for record in ({"a": "1", "b": "x"}, {"a": 1, "b": "z"}, {"a": 1, "b": []}, {"a": 1, "c": 2}, {"a": 10**400}, 3):
+    for record in ({"a": "1", "b": "x"}, {"a": 1, "b": 3}, {"a": 1, "b": []}, {"a": 1, "c": 2}, {"a": 10**400}, 3):
         assert reader.matrix([record]) is None
+    unseen = {"a": 1, "b": "z"}
+    assert reader.matrix([unseen]).tolist() == [[1, -1]]
+    assert reader.matrix([unseen, unseen]) is None  # the tables count them
+    assert RecordReader(["b"], {0: {3: 0}}).matrix([{"b": "z"}]) is None  # nor is text an unseen number
     assert RecordReader(["a"], {}).matrix([{"a": 2}]).tolist() == [[2.0]]
 
 
