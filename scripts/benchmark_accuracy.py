@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -46,9 +47,10 @@ def main() -> None:
     work = [cell for cell in cells(sizes, names, options) if key_of(*cell, options.seed) not in done]
     tell(f"{len(work)} fits to do, {len(done)} in {options.results}")
     sources = tuple(options.data)
-    runs = Parallel(n_jobs=options.workers, return_as="generator_unordered", batch_size=1)(
-        delayed(measure)(sources, *cell, options.seed) for cell in work
+    parallel = Parallel(
+        n_jobs=options.workers, return_as="generator_unordered", batch_size=1, initializer=leave_interrupts
     )
+    runs = parallel(delayed(measure)(sources, *cell, options.seed) for cell in work)
     options.results.parent.mkdir(parents=True, exist_ok=True)
     with open(options.results, "a") as file:
         file.write("\n" if done else "")  # a run that was killed may have left half a line
@@ -57,8 +59,15 @@ def main() -> None:
             file.flush()
             done[key_of(record["table"], record["split"], record["method"], options.seed)] = record
     records = [done[key] for cell in cells(sizes, names, options) if (key := key_of(*cell, options.seed)) in done]
+    if all("failed" in record for record in records):
+        raise SystemExit("; ".join(["there is no fit to show", *dict.fromkeys(record["failed"] for record in records)]))
     text = write_page(records, left_out, options)
     print(text)
+
+
+def leave_interrupts() -> None:
+    """Ctrl-C is for this process alone, which then ends its workers."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def parse() -> argparse.Namespace:
@@ -128,4 +137,8 @@ def bar(runs: Iterator[dict[str, Any]], n: int) -> Iterator[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        tell("stopped; the same command goes on from here")
+        raise SystemExit(130) from None

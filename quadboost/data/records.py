@@ -1,8 +1,9 @@
 """Rows as dicts from the names of features to values, such as a service gets them as JSON.
 
 A feature that a record lacks is missing there; a name that is no feature is refused. Most records are read by
-`RecordReader` in a few microseconds. What it cannot read, such as text among numbers, takes the way of all tables, which
-also has the words for what is wrong. So do several rows with a level never seen: many such rows deserve a warning.
+`RecordReader` in a few microseconds. What it cannot read, such as text among numbers, takes the way of all tables,
+which also have the words for what is wrong. So do several rows with a level never seen, for many of them deserve a
+warning.
 """
 
 from __future__ import annotations

@@ -19,9 +19,10 @@ FIGURES = ["error", "log-loss", "Brier", "AUC"]
 HEAD = """\
 Every method as it comes, on tables of very different kinds: what someone gets who does not tune. Figures are of the
 30 % of rows that were held out, means over the splits ({splits} of a table up to {many} rows, {large_splits} of a
-larger one). Nothing was chosen by looking at them; the settings are in `scripts/accuracy/methods.py` and below.
-Seconds are of CPU, with one thread, two fits running side by side. Terms are the numbers that a score is made of:
-voters and rules, leaves, bins or coefficients."""
+larger one). No setting was chosen by looking at them; `scripts/accuracy/methods.py` has the settings, and so has the
+end of this page. But most of these tables, in other splits, are among those by which constants of our defaults were
+chosen ([defaults.md](defaults.md)). Seconds are of CPU, with one thread, two fits running side by side. Terms are the
+numbers that a score is made of: voters and rules, leaves, bins or coefficients."""
 
 WHY = """\
 Why: a sum of stumps has no interactions. Where it alone is behind, the table has some, and `n_trees=100` is the
@@ -122,7 +123,10 @@ def ranking(by_table: pd.DataFrame, names: Sequence[str], figure: str, options: 
         f"{ranks.critical:.2f} may be alike (Nemenyi's test at {LEVEL:.0%}; a red bar joins them)."
     )
     if np.isfinite(ranks.chance):
-        words += f" That all are alike has a chance of {ranks.chance:.1g} (Friedman's test)."
+        words += (
+            " Were all methods alike, mean ranks would differ as much as these with a probability of "
+            f"{ranks.chance:.1g} (Friedman's test)."
+        )
     rows = [(name, f"{mean:.2f}") for name, mean in zip(ranks.names, ranks.mean, strict=True)]
     return [*parts, words, markdown_table(["method", "mean rank"], rows), *alone(losses)]
 

@@ -1,7 +1,9 @@
 """The comparison of accuracies: its figures by hand, ranks, going on after a stop, and the page."""
 
+import gzip
 import importlib
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -87,3 +89,47 @@ def test_what_cannot_be_measured_is_refused_at_once(part, monkeypatch, capsys, w
     with pytest.raises(SystemExit) as stopped:
         part("benchmark_accuracy").main()
     assert said in f"{stopped.value.code} {capsys.readouterr().err}"
+
+
+@pytest.mark.parametrize(
+    ("table", "manifest", "said"),
+    [
+        ("a,b\n1,2\n", "", "there is no column 'label'"),
+        ("a,label\n1,x\n2,y,7\n", "", "Expected 2 fields in line 3, saw 3"),
+        ("", "", "No columns to parse from file"),
+        ("a,label\n", "", "there are no rows, or no features"),
+        ("a,label\n1,x\n2,x\n3,y\n", "", "at least two classes of two rows each are needed"),
+        ("a,label\n1,x\n2,\n3,y\n", "", "a label is missing"),
+        ("a,label\n1,x\n2,y\n", '{"bad": {"task": "regression"}}', "could not convert string to float"),
+        ("a,label\n1,x\n2,y\n", "{", "manifest.json: Expecting property name"),
+        ("a,label\n1,x\n2,y\n", '["bad"]', "manifest.json: it must have an object for each table"),
+    ],
+)
+def test_a_table_that_is_none_is_named(part, tmp_path, table, manifest, said):
+    with gzip.open(tmp_path / "bad.csv.gz", "wt") as file:
+        file.write(table)
+    if manifest:
+        (tmp_path / "manifest.json").write_text(manifest)
+    with pytest.raises(SystemExit, match=re.escape(said)) as stopped:
+        list(part("accuracy.tables").all_tables([tmp_path], ["bad"]))
+    assert str(tmp_path) in str(stopped.value)
+
+
+def test_tables_of_one_name_in_two_directories_are_refused(part, tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        with gzip.open(tmp_path / name / "same.csv.gz", "wt") as file:
+            file.write("a,label\n1,x\n2,x\n3,y\n4,y\n")
+    with pytest.raises(SystemExit, match=r"two.same\.csv\.gz: .*one.same\.csv\.gz is a table of the same name"):
+        list(part("accuracy.tables").all_tables([tmp_path / "one", tmp_path / "two"], None))
+
+
+@pytest.mark.slow
+def test_methods_that_all_fail_are_told(part, monkeypatch, tmp_path):
+    script = part("benchmark_accuracy")
+    failed = {"table": "iris (scikit-learn)", "split": 0, "method": "linear", "version": "1", "failed": "it cannot"}
+    monkeypatch.setattr(script, "measure", lambda *cell: failed)
+    words = ["--tables", "iris", "--splits", "1", "--peers", "linear", "--workers", "1"]
+    monkeypatch.setattr(sys, "argv", ["", *words, "--results", str(tmp_path / "fits.jsonl")])
+    with pytest.raises(SystemExit, match="there is no fit to show; it cannot"):
+        script.main()
