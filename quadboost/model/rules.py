@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 MOST_SHOWN = 20
 FEW_CONDITIONS = 12  # of a short rule
+LARGEST_WITH_HALVES = 1e15
 
 
 @dataclass(frozen=True)
@@ -257,4 +258,11 @@ class _Ways:
 
 def _bound(threshold: float, order: Sequence[str]) -> str:
     """A threshold; between places of an order, the level below it."""
-    return order[int(threshold)] if 0 <= threshold < len(order) else f"{threshold:.6g}"
+    return order[int(threshold)] if 0 <= threshold < len(order) else _digits(threshold)
+
+
+def _digits(threshold: float) -> str:
+    """Six digits, or what tells whole numbers apart: 1700000000.5 is not 1.7e+09."""
+    if abs(threshold) >= LARGEST_WITH_HALVES:
+        return str(float(threshold))
+    return f"{threshold:.{max(6, len(f'{abs(threshold):.0f}') + 1)}g}"

@@ -132,6 +132,23 @@ def test_conditions_of_one_feature_are_merged():
     assert words(trees, 6) == ["feature 0 > 3"]
 
 
+@pytest.mark.parametrize(
+    ("threshold", "printed"),
+    [
+        (39.5, "39.5"),
+        (1 / 300, "0.00333333"),
+        (123456.5, "123456.5"),
+        (1700000001.5, "1700000001.5"),
+        (-1700000001.5, "-1700000001.5"),
+        (1e15, "1000000000000000.0"),
+        (1e300, "1e+300"),
+    ],
+)
+def test_a_printed_threshold_tells_whole_numbers_apart(threshold, printed):
+    trees = trees_of([0, -1, -1], [threshold], [0])
+    assert words(trees, 2) == [f"feature 0 > {printed}"]
+
+
 def test_conditions_of_several_features_are_joined_in_the_order_of_the_way():
     trees = trees_of([2, -1, 1, -1, 0, -1, -1], [0.0, 1.0, 3.0], [1, 0, 1])
     names = {"feature_names": ["size", "colour", "price"]}
