@@ -1,5 +1,6 @@
 """See store.pyx."""
 
+cimport cython
 from libc.stdint cimport int64_t, uintptr_t
 
 
@@ -19,6 +20,7 @@ cdef class Store:
     cdef int64_t[::1] _stamp
     cdef int64_t _clock
     cdef list _pieces
+    cdef cython.pymutex _mutex
     cdef object _view(self, uintptr_t address)
     cdef bint _make(self, Py_ssize_t voter) noexcept nogil
     cdef const void* fetch(self, Py_ssize_t voter) noexcept nogil

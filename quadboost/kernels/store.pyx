@@ -19,8 +19,8 @@ cdef extern from "compiler.h":
 cdef class Store:
     """The Gram columns of one set of rows that are in memory.
 
-    One run of rounds has it for itself. Where it is shared, several threads look up columns, and Python makes them one at
-    a time.
+    One run of rounds has it for itself. Where it is shared, several threads look up columns, and one at a time makes
+    them: `with store` where Python sees to it.
     """
 
     def __init__(self, Maker maker, Py_ssize_t n_voters, bint has_counts):
@@ -31,6 +31,13 @@ cdef class Store:
         self.n_free, self.work = 0, 0
         self._free = np.zeros(0, dtype=np.uintp)
         self._pieces = []
+
+    def __enter__(self):
+        self._mutex.acquire()
+        return self
+
+    def __exit__(self, *_):
+        self._mutex.release()
 
     def add_room(self, cnp.ndarray piece):
         """Take a piece of memory: of shape (columns, voters)."""
@@ -93,6 +100,10 @@ cdef class Store:
     cdef const void* fetch(self, Py_ssize_t voter) noexcept nogil:
         """The column of a voter; NULL if Python must see to it first."""
         if self.is_shared:
+            if LOAD(&self._address[voter]) == 0:
+                with self._mutex:
+                    if self._address[voter] == 0:
+                        self._make(voter)
             return <const void*> LOAD(&self._address[voter])
         if self._address[voter] == 0 and not self._make(voter):
             return NULL

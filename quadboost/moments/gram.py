@@ -65,7 +65,6 @@ class Columns:
         self._most_at_once = max(1, PIECE_BYTES // column_bytes)
         self._n_columns = 0  # for which there is memory
         self._square = np.empty(0)
-        self._lock = Lock()
 
     def column(self, voter: int) -> np.ndarray:
         """The column of one voter, not a copy: sums over rows of weight * h_i * h_voter for every voter i."""
@@ -85,7 +84,7 @@ class Columns:
 
     def share(self, voter: int) -> bool:
         """Fetch a voter's column, where threads share columns. False if there is no room: none may be dropped."""
-        with self._lock:
+        with self.store:
             if self.store.address[voter] != 0:
                 return True
             if self.store.n_free == 0 and self._n_columns == self._most:
