@@ -128,6 +128,24 @@ typedef struct {
             slope[i] -= p * (double)sums[i] - q * mean[i];                                                          \
     }
 
+/* The same after TOGETHER weights moved, to the same bits: slopes and means are read and written once for all. */
+#define TOGETHER 8
+#define STEP(K) s -= p[K] * (double)c##K[i] - q[K] * m;
+#define DEFINE_MOVE_TOGETHER(NAME, NUMBER)                                                                          \
+    FOR_EVERY_MACHINE static void NAME(                                                                             \
+        double *restrict slope, const double *restrict mean, const column_t *columns, const double *p,              \
+        const double *q, ptrdiff_t n)                                                                               \
+    {                                                                                                               \
+        const NUMBER *restrict c0 = columns[0].sums, *restrict c1 = columns[1].sums, *restrict c2 = columns[2].sums;\
+        const NUMBER *restrict c3 = columns[3].sums, *restrict c4 = columns[4].sums, *restrict c5 = columns[5].sums;\
+        const NUMBER *restrict c6 = columns[6].sums, *restrict c7 = columns[7].sums;                                \
+        for (ptrdiff_t i = 0; i < n; i++) {                                                                         \
+            double s = slope[i], m = mean[i];                                                                       \
+            STEP(0) STEP(1) STEP(2) STEP(3) STEP(4) STEP(5) STEP(6) STEP(7)                                         \
+            slope[i] = s;                                                                                           \
+        }                                                                                                           \
+    }
+
 DEFINE_RATE(rate_by_rule_counts, int32_t, decrease_by_rule, COMMON)
 DEFINE_RATE(rate_by_rule_sums, double, decrease_by_rule, COMMON)
 DEFINE_RATE(rate_by_own_rule_counts, int32_t, decrease_by_rule, OWN)
@@ -138,6 +156,8 @@ DEFINE_RATE(rate_if_free_counts, int32_t, decrease_if_free, COMMON)
 DEFINE_RATE(rate_if_free_sums, double, decrease_if_free, COMMON)
 DEFINE_MOVE(move_counts, int32_t)
 DEFINE_MOVE(move_sums, double)
+DEFINE_MOVE_TOGETHER(move_counts_together, int32_t)
+DEFINE_MOVE_TOGETHER(move_sums_together, double)
 
 static int is_free(penalty_t by)
 {
@@ -168,6 +188,15 @@ static void move(double *slope, const double *mean, column_t column, double p, d
         move_counts(slope, mean, (const int32_t *)column.sums, p, q, n);
     else
         move_sums(slope, mean, (const double *)column.sums, p, q, n);
+}
+
+static void move_together(
+    double *slope, const double *mean, const column_t *columns, const double *p, const double *q, ptrdiff_t n)
+{
+    if (columns[0].counts)
+        move_counts_together(slope, mean, columns, p, q, n);
+    else
+        move_sums_together(slope, mean, columns, p, q, n);
 }
 
 #endif
