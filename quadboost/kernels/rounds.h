@@ -82,7 +82,7 @@ typedef struct {
 /* Move the slopes of voters first..last - 1 after one weight moved, and return the best offer that one of them now makes.
  * Which one it is cannot be foreseen: nothing branches on it, and choices are made by masks. */
 #define DEFINE_RATE(NAME, NUMBER, DECREASE, PENALTY)                                                                \
-    FOR_EVERY_MACHINE static offer_t NAME(                                                                          \
+    FOR_WIDE_MACHINES_TOO static offer_t NAME(                                                                          \
         voters_t of, const NUMBER *restrict sums, double p, double q, penalty_t by, ptrdiff_t first, ptrdiff_t last)\
     {                                                                                                               \
         double *restrict slope = of.slope;                                                                          \
@@ -132,7 +132,7 @@ typedef struct {
 #define TOGETHER 8
 #define STEP(K) s -= p[K] * (double)c##K[i] - q[K] * m;
 #define DEFINE_MOVE_TOGETHER(NAME, NUMBER)                                                                          \
-    FOR_EVERY_MACHINE static void NAME(                                                                             \
+    FOR_WIDE_MACHINES_TOO static void NAME(                                                                             \
         double *restrict slope, const double *restrict mean, const column_t *columns, const double *p,              \
         const double *q, ptrdiff_t n)                                                                               \
     {                                                                                                               \
