@@ -38,6 +38,9 @@ cdef extern from "rounds.h":
         const void* sums
         bint has_counts
     void move(double*, const double*, column_t, double, double, Py_ssize_t) noexcept nogil
+    const int TOGETHER
+    void move_together(
+        double*, const double*, const column_t*, const double*, const double*, Py_ssize_t) noexcept nogil
     ctypedef struct offer_t:
         double decrease
         Py_ssize_t voter
@@ -204,13 +207,41 @@ cdef class Slopes:
 
     def move(self, const int64_t[::1] voter, const double[::1] delta, Py_ssize_t first):
         """Change weights, from number `first` on; returns how far it came: further needs a column."""
-        cdef Py_ssize_t i = first
+        cdef Py_ssize_t i = first, n
         with nogil:
-            while i < voter.shape[0] and self._store.fetch(voter[i]) != NULL:
-                self._move_risk(voter[i], self._slope[voter[i]], delta[i])
-                self._move_slopes(voter[i], delta[i])
-                i += 1
+            while True:
+                n = 0
+                while n < TOGETHER and i + n < voter.shape[0] and self._store.fetch(voter[i + n]) != NULL:
+                    n += 1
+                if n == 0:
+                    break
+                self._move_group(&voter[i], &delta[i], n)
+                i += n
         return i
+
+    cdef void _move_group(self, const int64_t* voter, const double* delta, Py_ssize_t n) noexcept nogil:
+        """Change at most TOGETHER weights, to the same bits as one after the other."""
+        cdef column_t column[TOGETHER]
+        cdef double p[TOGETHER]
+        cdef double q[TOGETHER]
+        cdef double edge
+        cdef Py_ssize_t i, k
+        for i in range(n):
+            column[i] = self._column(voter[i])
+            p[i], q[i] = delta[i] * self._per_weight, delta[i] * self._centre[voter[i]]
+            edge = self._slope[voter[i]]
+            for k in range(i):
+                edge -= p[k] * _number(column[k], voter[i]) - q[k] * self._mean[voter[i]]
+            self._move_risk(voter[i], edge, delta[i])
+        if n == TOGETHER:
+            move_together(&self._slope[0], &self._mean[0], column, p, q, self._slope.shape[0])
+            return
+        for i in range(n):
+            move(&self._slope[0], &self._mean[0], column[i], p[i], q[i], self._slope.shape[0])
+
+
+cdef inline double _number(column_t column, Py_ssize_t i) noexcept nogil:
+    return (<const int32_t*> column.sums)[i] if column.counts else (<const double*> column.sums)[i]
 
 
 cdef inline double _within(double x, double low, double high) noexcept nogil:

@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import _core
 from .._core import dot
-from .penalties import Penalty
+from .penalties import Penalty, for_each
 
 LEAST_BOUND = 1e-100  # that differs from zero: rounds would not move a weight so little
 
@@ -65,7 +65,7 @@ class Limits:
         """Lower and upper of every voter."""
         lower = -np.inf if self.lower is None else self.lower
         upper = np.inf if self.upper is None else self.upper
-        return np.broadcast_to(np.float64(lower), n_voters), np.broadcast_to(np.float64(upper), n_voters)
+        return for_each(lower, n_voters), for_each(upper, n_voters)
 
     @property
     def is_empty(self) -> bool:

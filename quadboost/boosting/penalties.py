@@ -16,6 +16,13 @@ from .._core import dot
 from ..common.checks import not_negative, one_of, positive
 
 
+def for_each(value: float | np.ndarray, n_voters: int) -> np.ndarray:
+    """One value for every voter; a number takes the memory of one. Quicker for numbers than numpy.broadcast_to."""
+    if isinstance(value, np.ndarray):
+        return np.broadcast_to(value, n_voters)
+    return np.ndarray(n_voters, buffer=np.float64(value).tobytes(), strides=(0,))
+
+
 class Penalty:
     """What the booster asks of a penalty; here of one that adds nothing."""
 
@@ -51,14 +58,12 @@ class Penalty:
 
     def rule(self, n_voters: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Ridge, shrink, low and high of every voter."""
-        ridge, shrink, low, high = (
-            np.broadcast_to(np.float64(number), n_voters) for number in (self.ridge, self.shrink, self.low, self.high)
-        )
+        ridge, shrink, low, high = (for_each(x, n_voters) for x in (self.ridge, self.shrink, self.low, self.high))
         return ridge, shrink, low, high
 
     def bounds(self, n_voters: int) -> tuple[np.ndarray, np.ndarray]:
         """The least and the largest weight of every voter, apart from the cap, which is on every copy of a voter."""
-        return np.broadcast_to(-np.inf, n_voters), np.broadcast_to(np.inf, n_voters)
+        return for_each(-np.inf, n_voters), for_each(np.inf, n_voters)
 
     def at(self, strength: float) -> Penalty:
         """The same penalty of another strength."""

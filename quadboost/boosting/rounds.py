@@ -19,7 +19,7 @@ from .. import _core
 from ..common.checks import one_of
 from ..moments.gram import Columns
 from ..moments.moments import Moments
-from .penalties import Penalty
+from .penalties import Penalty, for_each
 from .records import EDGE, OBJECTIVE, RISK, TOTAL, VALIDATION_RISK, WEIGHT, Progress, Sweep, Trace
 from .result import Boosted
 from .reweight import MOST_TOGETHER, reweighted
@@ -191,7 +191,7 @@ class Run:
         curve = self.eta + penalty.ridge
         inverse = np.divide(1.0, curve, out=np.zeros(len(curve)), where=is_candidate)
         ridge, shrink, _, _ = penalty.rule(len(curve))
-        cap, (lower, upper) = np.broadcast_to(np.float64(penalty.cap), len(curve)), penalty.bounds(len(curve))
+        cap, (lower, upper) = for_each(penalty.cap, len(curve)), penalty.bounds(len(curve))
         least, most = np.empty((2, len(curve) if penalty.differs else 0))
         shrinks = penalty.differs and bool(shrink.any())
         if shrinks:

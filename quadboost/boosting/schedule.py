@@ -79,7 +79,7 @@ class Schedule:
 
     def is_time_to_solve(self, n_rounds: int, n_active: int) -> bool:
         """Whether to solve for the weights of all active voters at once, so many rounds after the last time."""
-        return n_rounds >= max(LOOK_EVERY, n_active)
+        return n_rounds >= max(LOOK_EVERY, n_active // 2)
 
     def next_pause(self, round: int, has_gap: bool) -> int:
         """The next round after which the loop must come back to Python; to look at a gap, where there is one."""

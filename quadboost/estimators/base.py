@@ -254,7 +254,8 @@ class QuadBoost(Explained, BaseEstimator):
             trained.voters, trained.boosted, info, loss=options.loss, link=trained.link, calibration=calibration,
             sums=measured.moments.sums,
         )  # fmt: skip
-        self._take_over(found.replace(**pattern_arrays(found, measured.rows.n_rows, measured.ask_values)))
+        patterns = pattern_arrays(found, measured.rows.n_rows, measured.ask_values)
+        self._take_over(found.replace(**patterns) if patterns else found)
         self._link = (0.0, 1.0) if calibration is None else calibration
         self._warm = None
         if self.warm_start:

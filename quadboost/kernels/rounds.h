@@ -71,50 +71,54 @@ typedef struct {
 } offer_t;
 
 #define LANES 32 /* running maxima: compilers find vectors in so many, and not in one */
+#define BLOCK 128 /* voters of which the best is looked for only if it is the best of all */
 #define AHEAD 512 /* voters by which a column, often not in the processor's cache, is fetched before it is needed */
 #define SOON(NUMBER) ((const char *)((uintptr_t)(NUMBER) + AHEAD * sizeof(*(NUMBER)))) /* may be past the end */
 
-#define FOLD(X, HALF, BEFORE)                                                                                       \
+#define FOLD(X, HALF)                                                                                               \
     for (int k = 0; k < HALF; k++)                                                                                  \
-        X[k] = X[k] BEFORE X[k + HALF] ? X[k] : X[k + HALF];
-#define FIRST_OF(X, BEFORE) FOLD(X, 16, BEFORE) FOLD(X, 8, BEFORE) FOLD(X, 4, BEFORE) FOLD(X, 2, BEFORE) FOLD(X, 1, BEFORE)
+        X[k] = X[k] > X[k + HALF] ? X[k] : X[k + HALF];
+#define LARGEST(X) FOLD(X, 16) FOLD(X, 8) FOLD(X, 4) FOLD(X, 2) FOLD(X, 1)
 
 /* Move the slopes of voters first..last - 1 after one weight moved, and return the best offer that one of them now makes.
- * Which one it is cannot be foreseen: nothing branches on it, and choices are made by masks. */
+ * Which one it is cannot be foreseen, so nothing branches on it: blocks have a largest offer, and the best block is
+ * searched for the voter that makes it. */
 #define DEFINE_RATE(NAME, NUMBER, DECREASE, PENALTY)                                                                \
-    FOR_EVERY_MACHINE static offer_t NAME(                                                                          \
+    FOR_WIDE_MACHINES_TOO static offer_t NAME(                                                                      \
         voters_t of, const NUMBER *restrict sums, double p, double q, penalty_t by, ptrdiff_t first, ptrdiff_t last)\
     {                                                                                                               \
         double *restrict slope = of.slope;                                                                          \
         const double *restrict mean = of.mean, *restrict curve = of.curve;                                          \
         const double *restrict inverse = of.inverse, *restrict anchor = of.anchor;                                  \
-        double top[LANES], most[LANES];                                                                             \
-        int64_t at[LANES], i = first;                                                                               \
-        for (int k = 0; k < LANES; k++)                                                                             \
-            top[k] = -1, at[k] = first;                                                                             \
-        for (; i + LANES <= last; i += LANES) {                                                                     \
-            PREFETCH(SOON(sums + i));                                                                               \
-            for (int k = 0; k < LANES; k++) {                                                                       \
-                slope[i + k] -= p * (double)sums[i + k] - q * mean[i + k];                                          \
-                double offer = DECREASE(slope[i + k], curve[i + k], inverse[i + k], anchor[i + k], PENALTY(i + k)); \
-                int64_t is_more = -(int64_t)(offer > top[k]);                                                       \
-                at[k] = (i & is_more) | (at[k] & ~is_more);                                                         \
-                top[k] = offer > top[k] ? offer : top[k];                                                           \
+        offer_t best = {-1, first};                                                                                 \
+        for (ptrdiff_t start = first; start < last; start += BLOCK) {                                               \
+            ptrdiff_t i = start, end = last - start < BLOCK ? last : start + BLOCK;                                 \
+            double top[LANES];                                                                                      \
+            for (int k = 0; k < LANES; k++)                                                                         \
+                top[k] = -1;                                                                                        \
+            for (; i + LANES <= end; i += LANES) {                                                                  \
+                PREFETCH(SOON(sums + i));                                                                           \
+                for (int k = 0; k < LANES; k++) {                                                                   \
+                    slope[i + k] -= p * (double)sums[i + k] - q * mean[i + k];                                      \
+                    double offer =                                                                                  \
+                        DECREASE(slope[i + k], curve[i + k], inverse[i + k], anchor[i + k], PENALTY(i + k));        \
+                    top[k] = offer > top[k] ? offer : top[k];                                                       \
+                }                                                                                                   \
             }                                                                                                       \
+            LARGEST(top)                                                                                            \
+            for (; i < end; i++) {                                                                                  \
+                slope[i] -= p * (double)sums[i] - q * mean[i];                                                      \
+                double offer = DECREASE(slope[i], curve[i], inverse[i], anchor[i], PENALTY(i));                     \
+                top[0] = offer > top[0] ? offer : top[0];                                                           \
+            }                                                                                                       \
+            if (top[0] > best.decrease)                                                                             \
+                best.decrease = top[0], best.voter = start;                                                         \
         }                                                                                                           \
-        for (int k = 0; k < LANES; k++)                                                                             \
-            most[k] = top[k];                                                                                       \
-        FIRST_OF(most, >)                                                                                           \
-        for (int k = 0; k < LANES; k++)                                                                             \
-            at[k] = (at[k] + k) | (-(int64_t)(top[k] < most[0]) & INT64_MAX);                                       \
-        FIRST_OF(at, <)                                                                                             \
-        offer_t best = {most[0], (ptrdiff_t)at[0]};                                                                 \
-        for (; i < last; i++) {                                                                                     \
-            slope[i] -= p * (double)sums[i] - q * mean[i];                                                          \
-            double offer = DECREASE(slope[i], curve[i], inverse[i], anchor[i], PENALTY(i));                         \
-            best.voter = offer > best.decrease ? (ptrdiff_t)i : best.voter;                                         \
-            best.decrease = offer > best.decrease ? offer : best.decrease;                                          \
-        }                                                                                                           \
+        for (ptrdiff_t i = best.voter; i < last; i++)                                                               \
+            if (DECREASE(slope[i], curve[i], inverse[i], anchor[i], PENALTY(i)) >= best.decrease) {                 \
+                best.voter = i;                                                                                     \
+                break;                                                                                              \
+            }                                                                                                       \
         return best;                                                                                                \
     }
 
@@ -128,6 +132,24 @@ typedef struct {
             slope[i] -= p * (double)sums[i] - q * mean[i];                                                          \
     }
 
+/* The same after TOGETHER weights moved, to the same bits: slopes and means are read and written once for all. */
+#define TOGETHER 8
+#define STEP(K) s -= p[K] * (double)c##K[i] - q[K] * m;
+#define DEFINE_MOVE_TOGETHER(NAME, NUMBER)                                                                          \
+    FOR_WIDE_MACHINES_TOO static void NAME(                                                                             \
+        double *restrict slope, const double *restrict mean, const column_t *columns, const double *p,              \
+        const double *q, ptrdiff_t n)                                                                               \
+    {                                                                                                               \
+        const NUMBER *restrict c0 = columns[0].sums, *restrict c1 = columns[1].sums, *restrict c2 = columns[2].sums;\
+        const NUMBER *restrict c3 = columns[3].sums, *restrict c4 = columns[4].sums, *restrict c5 = columns[5].sums;\
+        const NUMBER *restrict c6 = columns[6].sums, *restrict c7 = columns[7].sums;                                \
+        for (ptrdiff_t i = 0; i < n; i++) {                                                                         \
+            double s = slope[i], m = mean[i];                                                                       \
+            STEP(0) STEP(1) STEP(2) STEP(3) STEP(4) STEP(5) STEP(6) STEP(7)                                         \
+            slope[i] = s;                                                                                           \
+        }                                                                                                           \
+    }
+
 DEFINE_RATE(rate_by_rule_counts, int32_t, decrease_by_rule, COMMON)
 DEFINE_RATE(rate_by_rule_sums, double, decrease_by_rule, COMMON)
 DEFINE_RATE(rate_by_own_rule_counts, int32_t, decrease_by_rule, OWN)
@@ -138,6 +160,8 @@ DEFINE_RATE(rate_if_free_counts, int32_t, decrease_if_free, COMMON)
 DEFINE_RATE(rate_if_free_sums, double, decrease_if_free, COMMON)
 DEFINE_MOVE(move_counts, int32_t)
 DEFINE_MOVE(move_sums, double)
+DEFINE_MOVE_TOGETHER(move_counts_together, int32_t)
+DEFINE_MOVE_TOGETHER(move_sums_together, double)
 
 static int is_free(penalty_t by)
 {
@@ -168,6 +192,15 @@ static void move(double *slope, const double *mean, column_t column, double p, d
         move_counts(slope, mean, (const int32_t *)column.sums, p, q, n);
     else
         move_sums(slope, mean, (const double *)column.sums, p, q, n);
+}
+
+static void move_together(
+    double *slope, const double *mean, const column_t *columns, const double *p, const double *q, ptrdiff_t n)
+{
+    if (columns[0].counts)
+        move_counts_together(slope, mean, columns, p, q, n);
+    else
+        move_sums_together(slope, mean, columns, p, q, n);
 }
 
 #endif

@@ -237,3 +237,19 @@ def test_the_gram_matrix_of_some_voters_is_that_of_what_they_say(fit_intercept):
     with MOMENTS.gram.lease() as columns:
         found = reweight.gram_of(MOMENTS, columns, voters, fit_intercept)
     np.testing.assert_allclose(np.triu(found), np.triu(known), rtol=0, atol=1e-14)
+
+
+@each_intercept
+@pytest.mark.parametrize("is_weighted", [True, False])
+@pytest.mark.parametrize("n", [7, 8, 21])
+def test_weights_that_move_together_give_the_bits_of_one_after_the_other(n, is_weighted, fit_intercept):
+    moments = MOMENTS if is_weighted else column_moments(STUMPS, STUMPS.code(X), REAL)
+    rng, states = np.random.default_rng(n), []
+    voters, delta = np.sort(rng.permutation(moments.n_voters)[:n]), rng.normal(size=n)
+    for groups in ([np.arange(n)], np.arange(n)[:, None]):
+        with run_from(np.zeros(moments.n_voters), moments, NoPenalty(), fit_intercept=fit_intercept) as run:
+            for group in groups:
+                run.train.move(voters[group], delta[group])
+            kernel = run.train.kernel
+            states.append([*run.train.slope, kernel.risk, kernel.residual_mean])
+    assert states[0] == states[1]

@@ -53,12 +53,12 @@ def test_a_number_of_rounds_between_sweeps_is_told_from_auto_and_never():
     assert Schedule(reweight_every=None).sweeps_every is None
 
 
-def test_solving_waits_for_as_many_rounds_as_there_are_voters():
+def test_solving_waits_for_half_as_many_rounds_as_there_are_voters():
     schedule = Schedule()
     assert not schedule.is_time_to_solve(LOOK_EVERY - 1, 3)
     assert schedule.is_time_to_solve(LOOK_EVERY, 3)
-    assert not schedule.is_time_to_solve(299, 300)
-    assert schedule.is_time_to_solve(300, 300)
+    assert not schedule.is_time_to_solve(149, 300)
+    assert schedule.is_time_to_solve(150, 300)
 
 
 def test_where_no_gap_tells_when_to_stop_a_small_decrease_does():
