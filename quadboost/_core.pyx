@@ -241,7 +241,7 @@ cdef class Slopes:
 
 
 cdef inline double _number(column_t column, Py_ssize_t i) noexcept nogil:
-    return (<const int32_t*> column.sums)[i] if column.counts else (<const double*> column.sums)[i]
+    return (<const int32_t*> column.sums)[i] if column.has_counts else (<const double*> column.sums)[i]
 
 
 cdef inline double _within(double x, double low, double high) noexcept nogil:

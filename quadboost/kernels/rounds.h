@@ -197,7 +197,7 @@ static void move(double *slope, const double *mean, column_t column, double p, d
 static void move_together(
     double *slope, const double *mean, const column_t *columns, const double *p, const double *q, ptrdiff_t n)
 {
-    if (columns[0].counts)
+    if (columns[0].has_counts)
         move_counts_together(slope, mean, columns, p, q, n);
     else
         move_sums_together(slope, mean, columns, p, q, n);
