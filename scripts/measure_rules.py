@@ -26,7 +26,6 @@ import numpy as np
 import pandas as pd
 from accuracy.tables import given_tables
 from lightgbm import LGBMClassifier
-from sklearn.linear_model import RidgeClassifier
 from sklearn.model_selection import StratifiedShuffleSplit
 
 from quadboost import QuadBoostClassifier, QuadBoostClassifierCV
@@ -115,37 +114,23 @@ def additive(seed: int) -> Iterator[tuple[str, pd.DataFrame, np.ndarray]]:
 
 
 def follow(table: str, X: pd.DataFrame, y: np.ndarray, splitter: StratifiedShuffleSplit) -> None:
-    """Error and number of rules as the l1 penalty becomes weaker, in multiples of what the default chooses."""
-    print(f"\n| {table}: times the default strength | stumps | rules | error | weighed anew |\n" + "| --- " * 5 + "|")
+    """Error as the l1 penalty becomes weaker, in multiples of the default, and with as many voters by `max_voters`."""
+    print(f"\n| {table}: times the default strength | stumps | rules | error | `max_voters` |\n" + "| --- " * 5 + "|")
     found: dict[float, list[tuple[int, int, float, float]]] = {}
     for train, test in splitter.split(X, y):
-        first = QuadBoostClassifier(n_trees=100, penalty="l1", n_jobs=1).fit(X.iloc[train], y[train])
+
+        def fit(train: np.ndarray = train, test: np.ndarray = test, **options: Any) -> tuple[Any, float]:
+            model = QuadBoostClassifier(n_trees=100, penalty="l1", n_jobs=1, **options).fit(X.iloc[train], y[train])
+            return model, float(np.mean(model.predict(X.iloc[test]) != y[test]))
+
+        first, first_error = fit()
         for times in (32.0, 16.0, 8.0, 4.0, 3.0, 2.0, 1.0):
-            model = first
-            if times > 1:
-                reg_lambda = times * first.reg_lambda_
-                model = QuadBoostClassifier(n_trees=100, penalty="l1", reg_lambda=reg_lambda, n_jobs=1)
-                model.fit(X.iloc[train], y[train])
-            error = float(np.mean(model.predict(X.iloc[test]) != y[test]))
-            anew = weighed_anew(model.ensemble_, X.iloc[train], y[train] == model.classes_[1], X.iloc[test])
-            error_anew = float(np.mean(anew != (y[test] == model.classes_[1])))
+            model, error = (first, first_error) if times == 1 else fit(reg_lambda=times * first.reg_lambda_)
             size = len(model.ensemble_.feature), model.ensemble_.n_rules
-            found.setdefault(times, []).append((*size, error, error_anew))
+            found.setdefault(times, []).append((*size, error, fit(max_voters=sum(size))[1]))
     for times, fits in found.items():
-        n_stumps, n_rules, error, error_anew = np.mean(fits, axis=0)
-        print(f"| {times:g} | {n_stumps:.0f} | {n_rules:.0f} | {error:.4f} | {error_anew:.4f} |", flush=True)
-
-
-def weighed_anew(ensemble: Any, X: pd.DataFrame, y: np.ndarray, X_test: pd.DataFrame) -> np.ndarray:
-    """What the voters of a model predict, of numbers, with weights by ridge regression: l1 made them too small."""
-    rules, stumps = ensemble.rules(), list(zip(ensemble.feature, ensemble.threshold, strict=True))
-
-    def votes(rows: pd.DataFrame) -> np.ndarray:
-        matrix = ensemble.matrix_of(rows)
-        holds = [rule.holds(matrix) for rule in rules] + [matrix[:, feature] > cut for feature, cut in stumps]
-        return np.where(np.column_stack(holds), 1.0, -1.0)
-
-    return RidgeClassifier(alpha=1e-3 * len(y)).fit(votes(X), y).predict(votes(X_test))
+        n_stumps, n_rules, error, of_few = np.mean(fits, axis=0)
+        print(f"| {times:g} | {n_stumps:.0f} | {n_rules:.0f} | {error:.4f} | {of_few:.4f} |", flush=True)
 
 
 def large(m: int, seed: int) -> None:

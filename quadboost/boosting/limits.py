@@ -82,6 +82,15 @@ def limited(penalty: Penalty, limits: Limits | None) -> Penalty:
     return penalty if limits is None or limits.is_empty else Limited(penalty, limits)
 
 
+def narrowed(penalty: Penalty, stays: np.ndarray, factor: np.ndarray | None = None) -> Penalty:
+    """The same penalty where only some voters may have a weight, with a further factor of each voter."""
+    base, limits = (penalty.base, penalty.limits) if isinstance(penalty, Limited) else (penalty, Limits())
+    lower, upper = (np.where(stays, bound, 0.0) for bound in limits.bounds(len(stays)))
+    if factor is not None and limits.factor is not None:
+        factor = factor * limits.factor
+    return Limited(base, Limits(limits.factor if factor is None else factor, lower, upper))
+
+
 class Limited(Penalty):
     """A penalty within limits: `ridge`, `shrink`, `low` and `high` are arrays wherever voters differ."""
 

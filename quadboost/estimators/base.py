@@ -173,7 +173,7 @@ class QuadBoost(Explained, BaseEstimator):
         n_threads, growth = resolve_threads(self.n_jobs), self._growth()
         penalty = parameters.get("penalty", "auto")
         if isinstance(penalty, str) and penalty == "auto":
-            penalty = "l2" if growth.n_trees else "l1"
+            penalty = "l2" if growth.n_trees and parameters.get("max_voters") is None else "l1"
         return Options(
             **{name: parameters[name] for name in names},
             penalty=penalty,

@@ -67,6 +67,9 @@ SHARED_PARAMETERS = """penalty : {"auto", "l1", "l2", "linf", None}
         From columns (names or numbers) to 1, -1 or 0: the score may only rise with the feature, only fall, or both; or
         a list with one of these for each column. What a missing value adds is free. With several scores a sign is for
         all of them; a list of as many signs, in place of one, has a sign for each.
+    max_voters : int, optional
+        Under l1: the most voters with a weight, for each score. Of those that the penalty leaves, the ones that matter
+        most stay, and are weighed under the same penalty. With it, "auto" is l1 also with trees.
     warm_start : bool
         Go on from the last fit, which must have been on the same data. Several fits lead to where one does (under
         other losses: near it, for passes begin anew at the weights of the last).

@@ -121,8 +121,9 @@ class QuadBoostClassifier(ClassifierMixin, _Plain):
         validation_fraction: float | None = None, patience: int = 50, tol: float = 1e-4,
         cache_bytes: int = DEFAULT_CACHE_BYTES, categorical_features: Any = "auto", min_category_count: int = 5,
         class_weight: Any = None, monotonic_cst: Any = None, loss: str = "squared", calibration: str | None = "auto",
-        warm_start: bool = False, max_seconds: float | None = None, callbacks: Sequence[Callback] | None = None,
-        callback_every: int = 100, n_jobs: int | None = None, random_state: Any = None, verbose: int = 0,
+        max_voters: int | None = None, warm_start: bool = False, max_seconds: float | None = None,
+        callbacks: Sequence[Callback] | None = None, callback_every: int = 100, n_jobs: int | None = None,
+        random_state: Any = None, verbose: int = 0,
     ) -> None:  # fmt: skip
         self._set_parameters(locals())
 
@@ -204,9 +205,9 @@ class QuadBoostRegressor(RegressorMixin, _Plain):
         validation_fraction: float | None = None, patience: int = 50, tol: float = 1e-4,
         cache_bytes: int = DEFAULT_CACHE_BYTES, categorical_features: Any = "auto", min_category_count: int = 5,
         monotonic_cst: Any = None, loss: str = "squared", quantile: float = 0.5, huber_width: float | str = "auto",
-        standardize: bool = False, warm_start: bool = False, max_seconds: float | None = None,
-        callbacks: Sequence[Callback] | None = None, callback_every: int = 100, n_jobs: int | None = None,
-        random_state: Any = None, verbose: int = 0,
+        standardize: bool = False, max_voters: int | None = None, warm_start: bool = False,
+        max_seconds: float | None = None, callbacks: Sequence[Callback] | None = None, callback_every: int = 100,
+        n_jobs: int | None = None, random_state: Any = None, verbose: int = 0,
     ) -> None:  # fmt: skip
         self._set_parameters(locals())
 

@@ -8,9 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from ..boosting.few import few
+from ..boosting.limits import narrowed
 from ..boosting.losses import Loss
 from ..boosting.penalties import L1, Penalty, auto_strength, make_penalty
 from ..boosting.rounds import open_run
+from ..boosting.schedule import Schedule
 from ..boosting.strength import Strengths, strengths_by_gcv
 from .measured import Measured, Options, Trained
 from .passes import Passes, Stage, Training, minimise
@@ -54,10 +57,17 @@ def train_under_loss(
         stages.append((passes.stage.weight, passes.stage.intercept))
         return watch(passes)
 
+    schedule = replace(options.schedule, callback=None)
+    if options.max_voters is not None:
+        schedule, begun = schedule.share(0.0, 3), rows.stage(weight, intercept, loss, penalties)
+        stage = minimise(rows, loss, penalties, schedule, begun)[0].stage
+        if np.count_nonzero(stage.weight, axis=0).max(initial=0) > options.max_voters:
+            stays = _few(rows, loss, penalties, stage, schedule, options.max_voters)
+            penalties = [narrowed(*each) for each in zip(penalties, stays.T, strict=True)]
+            weight, intercept = np.where(stays, stage.weight, 0.0), stage.intercept
     begin = rows.stage(weight, intercept, loss, penalties)
     if not begin.objective < first.objective:  # the quadratic function of the first pass says nothing so far away
         begin = first
-    schedule = replace(options.schedule, callback=None)
     passes, why = minimise(rows, loss, penalties, schedule, begin, see)
     found = {name: np.array(values) for name, values in history.items()}
     dual_gap, violation = passes.proof()
@@ -66,6 +76,18 @@ def train_under_loss(
         for result in passes.boosted()
     ]
     return Trained(measured.voters, boosted, strengths, loss.link, stages)
+
+
+def _few(
+    rows: Training, loss: Loss, penalties: list[Penalty], stage: Stage, schedule: Schedule, most: int
+) -> np.ndarray:
+    """Which voters stay, (K, n_outputs), by the quadratic function at a stage."""
+    moments, schedule = rows.towards(pulled(rows, loss, stage)), schedule.share(0.0, rows.n_outputs)
+    stays = [
+        few(moments, penalty, weight, most, schedule, fit_intercept=rows.fit_intercept, output=output)
+        for output, (penalty, weight) in enumerate(zip(penalties, stage.weight.T, strict=True))
+    ]
+    return np.column_stack(stays)
 
 
 def constant(rows: Training, loss: Loss) -> Stage:

@@ -54,6 +54,7 @@ class Options:
     growth: Growth = NO_TREES
     warm_start: bool = False
     callbacks: Any = None
+    max_voters: int | None = None
 
     def __post_init__(self) -> None:
         one_of("loss", self.loss, LOSSES)
@@ -78,6 +79,13 @@ class Options:
         )
         check_thresholds(self.thresholds, self.spacing)
         at_least("cache_bytes", self.cache_bytes, 1)
+        if self.max_voters is not None:
+            at_least("max_voters", self.max_voters, 1)
+            if self.penalty != "l1" or self.mode != "corrective" or self.warm_start:
+                raise ValueError(
+                    f"max_voters={self.max_voters} is for penalty='l1' in mode='corrective' and without a warm start; "
+                    "leave these as they are, or set max_voters=None"
+                )
 
     def _check_loss(self) -> None:
         if self.mode != "corrective" and not self.growth.n_trees:
@@ -242,7 +250,7 @@ def to_grow(problem: Problem, options: Options) -> tuple[Options, Growth]:
     )
     are_many = problem.classes is not None and not problem.one_output
     if are_many and options.loss == "squared" and options.mode == "corrective":
-        options = replace(options, loss="logistic", penalty=None, reg_lambda=0.0)
+        options = replace(options, loss="logistic", penalty=None, reg_lambda=0.0, max_voters=None)
     return options, growth
 
 

@@ -9,6 +9,8 @@ from functools import partial
 
 import numpy as np
 
+from ..boosting.few import few
+from ..boosting.limits import narrowed
 from ..boosting.penalties import L1, Penalty, auto_strength, make_penalty
 from ..boosting.records import Progress
 from ..boosting.result import Boosted
@@ -45,7 +47,8 @@ def train(
     n_outputs = measured.moments.n_outputs
     for output in range(n_outputs):
         fit = _Fit(problem, measured, options, output, None if validation is None else validation.moments)
-        schedule = options.schedule.share(time.monotonic() - start, n_outputs - output)
+        n_left = (n_outputs - output) * (1 if options.max_voters is None else 2)
+        schedule = options.schedule.share(time.monotonic() - start, n_left)
         if warm is not None and warm[output].strengths.cut != "max_rounds":  # else all begins anew, as one fit would
             strengths.append(warm[output].strengths)
             boosted.append(fit.rounds(strengths[-1], schedule, warm[output].progress))
@@ -56,6 +59,8 @@ def train(
         else:
             strengths.append(Strengths(fit.strength()))
             boosted.append(fit.rounds(strengths[-1], schedule))
+        left = options.schedule.share(time.monotonic() - start, n_outputs - output)
+        boosted[-1] = fit.few(strengths[-1], boosted[-1], left)
     return Trained(measured.voters, boosted, strengths)
 
 
@@ -78,6 +83,22 @@ class _Fit:
             self.measured.moments, self.penalty(strengths), schedule,
             mode=self.options.mode, fit_intercept=self.options.fit_intercept, output=self.output,
             validation=self.validation, resume=resume,
+        )  # fmt: skip
+
+    def few(self, strengths: Strengths, boosted: Boosted, schedule: Schedule) -> Boosted:
+        """Of a fit with more voters than there may be: those that stay, weighed under the same penalty."""
+        most = self.options.max_voters
+        if most is None or np.count_nonzero(boosted.weight) <= most:
+            return boosted
+        start, moments, penalty = time.monotonic(), self.measured.moments, self.penalty(strengths)
+        fit_intercept, schedule = bool(self.options.fit_intercept), replace(schedule, callback=None)
+        stays = few(
+            moments, penalty, boosted.weight, most, schedule.share(0.0, 2), fit_intercept=fit_intercept,
+            output=self.output,
+        )  # fmt: skip
+        return run_rounds(
+            moments, narrowed(penalty, stays), schedule.share(time.monotonic() - start, 1), mode="corrective",
+            fit_intercept=fit_intercept, output=self.output, validation=self.validation,
         )  # fmt: skip
 
     def path(self, schedule: Schedule, tell: Callable[[], None]) -> tuple[Strengths, Boosted]:

@@ -69,6 +69,7 @@ def test_constructor_is_as_documented():
         "validation_fraction": None,
         "patience": 50,
         "tol": 1e-4,
+        "max_voters": None,
         "n_jobs": None,
         "random_state": None,
         "verbose": 0,

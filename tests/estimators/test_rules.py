@@ -29,6 +29,7 @@ SMALL = {"n_trees": 6, "max_leaves": 6, "thresholds": 10, "categorical_features"
 FITS = {
     "l2": {},
     "l1": {"penalty": "l1"},
+    "few": {"max_voters": 5},
     "linf": {"penalty": "linf"},
     "none": {"penalty": None, "max_rounds": 60},
     "forward": {"mode": "forward"},
@@ -342,6 +343,10 @@ def test_the_sign_of_a_feature_holds_for_rules():
         ({"reg_lambda": "theory"}, "reg_lambda='theory' is for stumps"),
         ({"random_state": -1}, "Seed must be between 0 and"),
         ({"penalty": "l3"}, "penalty='l3'"),
+        ({"max_voters": 0}, "max_voters=0"),
+        ({"max_voters": 2.5}, "max_voters=2.5"),
+        ({"max_voters": 3, "penalty": "l2"}, "max_voters=3 is for penalty='l1'"),
+        ({"max_voters": 3, "mode": "forward"}, "max_voters=3 is for penalty='l1'"),
     ],
     ids=str,
 )

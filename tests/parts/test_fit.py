@@ -37,6 +37,8 @@ FITS = {
     ),
     "trees of classes": (QuadBoostClassifier, {"n_trees": 3, "max_leaves": 5, "growth_rows": 99}, "classes"),
     "trees under l1": (QuadBoostRegressor, {"n_trees": 3, "max_leaves": 4, "penalty": "l1"}, "two"),
+    "few voters": (QuadBoostClassifier, {"n_trees": 3, "max_leaves": 4, "max_voters": 4}, "classes"),
+    "few voters, logistic": (QuadBoostClassifier, {"loss": "logistic", "thresholds": 9, "max_voters": 3}, "labels"),
     "trees, logistic": (QuadBoostClassifier, {"n_trees": 3, "max_leaves": 4, "loss": "logistic", "tol": 0.1}, "labels"),
     "trees, huber": (QuadBoostRegressor, {"n_trees": 3, "max_leaves": 4, "loss": "huber", "tol": 0.1}, "far"),
     "trees as grown": (QuadBoostRegressor, {"n_trees": 3, "max_leaves": 4, "mode": "forward"}, "far"),
