@@ -173,7 +173,7 @@ class ColumnSums:
     def _at(self, scales: Scales) -> ColumnSums:
         """The same sums in other units, if nothing is lost by that."""
         if scales.same_as(self.scales):
-            return self
+            return replace(self, scales=scales)  # their units are the same, but not how many rows they are for
         is_same = scales.origin == self.scales.origin and scales.extent.is_whole == self.scales.extent.is_whole
         if not is_same or not (scales.extent.is_whole and scales.extent.are_repeats):
             raise ValueError(DIFFERENT_SCALES)

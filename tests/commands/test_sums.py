@@ -37,6 +37,9 @@ def test_training_on_sums_of_files_has_the_bits_of_their_rows(tmp_path, monkeypa
     assert ended(train_main, "--from-sums", "mon.csv", "-o", "c.h5") == 2
     assert capsys.readouterr().err.endswith("cannot load mon.csv: it is not a file of sums that quadboost wrote\n")
     assert ended(train_main, "both.csv", "--target", "y", "--minus", "tue.sums", "-o", "c.h5") == 2
+    capsys.readouterr()
+    assert ended(train_main, "both.csv", "--from-sums", "mon.sums", "-o", "c.h5") == 2
+    assert "the table both.csv has no meaning with --from-sums" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("arguments", [["--target", "y"], ["a.csv"], ["a.csv", "--target", "y", "--cv", "5"]])
