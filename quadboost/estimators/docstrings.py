@@ -76,8 +76,8 @@ SHARED_PARAMETERS = """penalty : {"auto", "l1", "l2", "linf", None}
     max_seconds : float, optional
         Stop the rounds after this time; trees are grown in half of it.
     callbacks : list of callables, optional
-        Called as callback(round, risk, validation_risk) every `callback_every` rounds, and after each strength of a
-        path; a true answer stops them.
+        Called as callback(round, risk, validation_risk) every `callback_every` rounds, after each strength of a path,
+        and after each step where all weights are solved for together; a true answer stops them.
         With several outputs they are called for each. Under other losses: after each pass, with its number and loss.
     callback_every : int
         Rounds between two calls.

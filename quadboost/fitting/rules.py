@@ -105,8 +105,8 @@ class _Watch:
                 self.best, self.n_best = weight.copy(), iteration
             elif iteration - self.n_best >= self.schedule.patience:
                 self.reason = "patience"
-        callback, every = self.schedule.callback, self.schedule.callback_every
-        if callback is not None and iteration % every == 0 and callback(iteration, float(objective.mean()), found):
+        callback = self.schedule.callback  # each iteration takes as long as many rounds
+        if callback is not None and callback(iteration, float(objective.mean()), found):
             self.reason = "callback"
         if self.schedule.max_seconds is not None and time.monotonic() - self.start > self.schedule.max_seconds:
             self.reason = "max_seconds"

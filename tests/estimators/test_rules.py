@@ -275,6 +275,12 @@ def test_callbacks_are_called_and_may_stop(options):
     assert model.stop_reason_ == "callback"
 
 
+def test_every_step_of_solving_for_all_weights_is_told():
+    seen = []
+    model = fitted(callbacks=[lambda *given: seen.append(given)])
+    assert len(seen) == model.n_rounds_
+
+
 def test_time_ends_the_iterations():
     model = fitted(max_seconds=1e-9)
     assert (model.stop_reason_, model.n_rounds_) == ("max_seconds", 1)
