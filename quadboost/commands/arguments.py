@@ -263,6 +263,7 @@ def _add_trees(add: Callable[..., None]) -> None:
     add("--max-leaves", "most leaves of a tree (default: 31)", **COUNT)
     add("--max-conditions", "most features in a rule (default: no limit)", **COUNT)
     add("--growth-rows", "rows that trees are grown on, at most (default: 200000)", **COUNT)
+    add("--max-voters", "most stumps and rules of a score, under l1 (default: no limit)", **COUNT)
 
 
 def _add_rounds(add: Callable[..., None]) -> None:

@@ -39,7 +39,7 @@ FIGURES = {"error": "error", "log_loss": "log-loss", "r2": "r2"}  # of a model, 
 SHARE_OF_COLUMNS = 0.25  # of --memory, for Gram columns
 LEAST_PROBABILITY = 1e-15  # of a clipped line: the log of zero is no figure
 # Parameters of the estimators that a command does not offer, or sets itself.
-LEFT_OUT = {"callbacks", "callback_every", "verbose", "validation_fraction", "warm_start", "max_voters"}
+LEFT_OUT = {"callbacks", "callback_every", "verbose", "validation_fraction", "warm_start"}
 SEARCHES: dict[str, Any] = {CLASSIFICATION: QuadBoostClassifierCV, REGRESSION: QuadBoostRegressorCV}
 ONLY_FOR = {
     "class_weight": CLASSIFICATION,

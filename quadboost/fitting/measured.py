@@ -84,7 +84,7 @@ class Options:
             if self.penalty != "l1" or self.mode != "corrective" or self.warm_start:
                 raise ValueError(
                     f"max_voters={self.max_voters} is for penalty='l1' in mode='corrective' and without a warm start; "
-                    "leave these as they are, or set max_voters=None"
+                    "leave these as they are, or leave max_voters out"
                 )
 
     def _check_loss(self) -> None:

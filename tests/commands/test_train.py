@@ -327,3 +327,11 @@ def test_validation_rows_can_choose_by_a_metric(loss, table, run):
     if loss == "logistic":
         told = model.ensemble_.info["outputs"][0]
         assert f"loss      training {told['risk']:.6g}, validation {told['validation_risk']:.6g}" in out
+
+
+def test_max_voters_leaves_few_stumps_and_rules(tmp_path, run):
+    few = ("train", "--example", "breast_cancer", "--n-trees", 20, "--max-voters", 10, "-o", "model.h5")
+    run(*few).ok()
+    model = quadboost.load("model.h5")
+    assert 0 < len(model.feature) + model.n_rules <= 10
+    assert "--max-voters 10 is for --penalty 'l1'" in run(*few, "--penalty", "l2").err
