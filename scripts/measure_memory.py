@@ -18,6 +18,7 @@ import numpy as np
 from quadboost import QuadBoostClassifier, QuadBoostRegressor, estimate_memory
 
 ALL = 1000  # features that matter: every one
+MOST_NOISE = 0.5  # of a kind whose estimate is to be near: here it is, though that is promised for less noise alone
 
 
 class Kind(NamedTuple):
@@ -30,6 +31,7 @@ class Kind(NamedTuple):
     weighted: bool = False
     frame: str = ""
     distinct: int = 0  # values of every feature; 0: all differ
+    noise: float = 0.5  # beside a signal of size 1
 
 
 KINDS = [
@@ -84,9 +86,31 @@ KINDS = [
     Kind(100_000, 10, ALL, {"n_trees": 50}),
     Kind(20_000, 10, ALL, {"n_trees": 100, "penalty": "l1"}),
     Kind(3_000, 10, ALL, {"n_trees": 100, "penalty": "l1"}),
-    Kind(5_000, 30, ALL, {"n_trees": 30, "penalty": "l1"}, y="target"),
+    Kind(5_000, 30, ALL, {"n_trees": 30, "penalty": "l1"}, y="target", noise=0.02),
     Kind(60_000, 10, ALL, {"n_trees": 50, "penalty": "l1"}),
     Kind(20_000, 20, ALL, {"reweight_every": 100, "reweight_sweeps": "solve", "max_rounds": 3000}),
+    Kind(20_000, 30, ALL, y="target"),
+    Kind(20_000, 30, ALL, y="target", noise=0.0),
+    Kind(20_000, 10, ALL, y="target", noise=0.0),
+    Kind(20_000, 10, ALL, y="target", noise=1.0),
+    Kind(10_000, 30, ALL, y="target", noise=0.02),
+    Kind(10_000, 30, ALL, y="target", noise=1.0),
+    Kind(3_000, 10, ALL, y="two targets", noise=0.02),
+    Kind(2_000, 400, ALL, y="target"),
+    Kind(2_000, 800, ALL, y="target"),
+    Kind(5_000, 10, ALL, {"reg_lambda": 1e-5}, y="target"),
+    Kind(8_000, 15, ALL, {"loss": "quantile"}, y="target", noise=0.02),
+    Kind(8_000, 15, ALL, {"loss": "quantile"}, y="target", noise=1.0),
+    Kind(8_000, 15, ALL, {"loss": "quantile", "max_rounds": 10}, y="target"),
+    Kind(8_000, 15, ALL, {"loss": "logistic"}, y="classes"),
+    Kind(4_000, 40, ALL, {"loss": "logistic"}, y="classes"),
+    Kind(20_000, 10, ALL, {"loss": "logistic"}, noise=0.02),
+    Kind(300, 10, ALL, {"n_trees": 100}),
+    Kind(1_000, 10, ALL, {"n_trees": 100}),
+    Kind(1_000, 10, ALL, {"n_trees": 100}, y="target"),
+    Kind(25_000, 6, ALL, {"mode": "forward", "penalty": "l1"}, y="target"),
+    Kind(25_000, 20, ALL, {"mode": "forward", "penalty": "l1"}, y="target"),
+    Kind(2_000, 5, ALL, {"mode": "forward", "penalty": "l1"}, y="classes"),
 ]
 LARGE = [
     Kind(1_000_000, 30, 2, {"penalty": None, "max_rounds": 1000}),
@@ -101,8 +125,8 @@ LARGE = [
 
 
 def matters(kind: Kind) -> bool:
-    """Whether every feature matters: only then is the estimate not only a bound, but near."""
-    return kind.informative >= kind.features
+    """Whether every feature matters, and noise is small: only then is the estimate not only a bound, but near."""
+    return kind.informative >= kind.features and kind.noise <= MOST_NOISE
 
 
 def make(kind: Kind) -> tuple[Any, np.ndarray, np.ndarray | None]:
@@ -111,7 +135,7 @@ def make(kind: Kind) -> tuple[Any, np.ndarray, np.ndarray | None]:
     X = random.normal(size=(kind.rows, kind.features))
     used = X[:, : kind.informative]
     score = used @ random.normal(size=used.shape[1])
-    score += 0.5 * score.std() * random.normal(size=kind.rows)
+    score += kind.noise * score.std() * random.normal(size=kind.rows)
     if kind.distinct:
         X = np.clip(np.round(X * kind.distinct / 4), 1 - kind.distinct // 2 - kind.distinct % 2, kind.distinct // 2)
     y = {
@@ -180,7 +204,9 @@ def main() -> None:
         below += said < peak
         if matters(kind):
             ratios.append(said / peak)
-        more = " ".join(map(str, filter(None, (kind.dtype, kind.y, kind.weighted and "weighted", kind.frame))))
+        more = " ".join(
+            filter(None, (kind.dtype, kind.y, f"noise {kind.noise}", kind.weighted * "weighted", kind.frame))
+        )
         print(
             f"{kind.rows:9,}{kind.features:9}{min(kind.informative, kind.features):8}{peak / 1e6:10.2f}"
             f"{said / 1e6:10.2f}{said / peak:7.2f}  {kind.options} {more}",
@@ -188,7 +214,7 @@ def main() -> None:
         )
     above = sum(ratio > 2.5 for ratio in ratios)
     print(f"peaks above the estimate: {below}")
-    print(f"estimates above 2.5 times the peak, of the {len(ratios)} fits where every feature matters: {above}")
+    print(f"above 2.5 times the peak, of the {len(ratios)} fits where every feature matters with little noise: {above}")
 
 
 if __name__ == "__main__":

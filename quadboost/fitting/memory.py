@@ -2,7 +2,7 @@
 
 All of it follows from shapes, but for the number of different voters that the rounds draw, each of which costs a Gram
 column. How that grows with rows, features and rounds was measured (`scripts/measure_memory.py`), for targets to which
-every feature contributes: the worst case.
+every feature contributes and without noise: the worst case.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from ..voters.thresholds import FEATURES_TOGETHER, auto_thresholds
 from .calibration import divides
 from .growth import DIRECTIONS
 from .measured import Options, many_at_once
+from .passes import MOST_PASSES
 from .ridge import directions_for
 
 MOST_CLASSES = 20  # numbers of more different values are targets
@@ -35,19 +36,29 @@ SAMPLE = 2_000  # rows from which the distinct values of a column are guessed
 BYTES_OF_LEVEL = 300  # measured
 BYTES_TO_SORT = 30
 BYTES_OF_RULE = 6_000
+BYTES_OF_NODE = 200
 MARGIN = 1.19  # above what is counted here
 
-# Different voters that a run draws at most, measured. Under l1 rounds settle on as many as rows and features ask for;
-# without it they draw ever more, as a power of their number.
-DRAWN_UNDER_L1 = {"labels": 3.4, "targets": 6.2}  # times rows ** 0.3 * features ** 0.7; targets may have less noise
+# Different voters that a run draws at most, measured. Under l1 labels settle on as many as rows and features ask for,
+# and targets without noise take most that there are; without l1 rounds draw ever more, as a power of their number.
+DRAWN_BY_LABELS = 3.4  # times rows ** 0.3 * features ** 0.7
+DRAWN_OF_VOTERS = 0.8  # of all, under a strength that was chosen,
+DRAWN_OF_ROWS = 0.55  # and of the number of rows: a path ends where a third are active, or one step later
+SOLVED_OF_ROWS = 0.45  # of those, so many are active when they are solved for
+DRAWN_BY_PASSES = 1.55  # times as many: each pass has other targets
+DRAWN_IN_STEPS = 4.4  # times rows ** 0.3 * features ** 0.7, in forward mode under the strength of the formula
 DRAWN_ALONG_PATH = 0.28  # times rounds * features ** 0.15, where their number ends a path
 DRAWN_OF_RULES = 5.5  # times rows ** 0.55, with trees
 FEWER = 0.3  # power of the strength by which a penalty on labels draws fewer
 DRAWN: dict[str | None, tuple[float, float]] = {None: (26.0, 0.5), "l2": (5.2, 0.75), "linf": (3.9, 0.75)}
 DRAWN_FORWARD = (8.0, 0.5)  # under l2: small steps on few voters
+DRAWN_BY_OUTPUTS = 0.65  # power of their number: they have voters in common
+ROUNDS_OF_PASSES = 8  # times max_rounds, by all passes
 ROUNDS_UNTIL_PATIENCE = 800  # where the validation risk stops a run
 ROWS_OF_SUMS = 256  # that a leaf has at least, else it is split by its rows
-MOST_KEPT = 60  # passes, of each of which the weights are kept
+MOST_KEPT = {"squared": 0, "quantile": 70}  # passes, of each of which the weights are kept
+KEPT = 25  # under other losses
+FEW_ROUNDS = 1_000  # of a pass, below which a loss with a corner may take as many passes as it is allowed
 ROUNDS_PER_VOTER = 12  # until a run has converged, where there is a gap that says so
 
 
@@ -57,8 +68,11 @@ def estimate_memory(
 ) -> int:  # fmt: skip
     """Bytes that a fit will need at its peak, beside X, y and the weights that it is given.
 
-    Meant to be no less than what the fit takes. Where every feature matters, it is at most two and a half times that,
-    from a few megabytes on. A fit of which few features matter draws few voters, and takes less.
+    Meant to be no less than what the fit takes. Where every feature matters, and targets have next to no noise, it is
+    at most two and a half times that, from a few megabytes on. A fit of which few features matter, or whose targets
+    are noisy, draws fewer voters, and takes less. Nor do shapes tell the size of targets: under l1 a `reg_lambda` that
+    is a number counts as a weak one. A search (`...CV`) takes at most `cache_bytes` more than its largest fit, for the
+    Gram columns of its folds.
 
     Parameters
     ----------
@@ -82,7 +96,13 @@ def estimate_memory(
     X = X if hasattr(X, "shape") else np.asarray(X, dtype=object)
     check_size(X)
     n_outputs, regression = _outputs(X, y, sample_weight, n_outputs, regression)
-    estimator = (QuadBoostRegressor if regression else QuadBoostClassifier)(**parameters)
+    plain = QuadBoostRegressor if regression else QuadBoostClassifier
+    if unknown := parameters.keys() - plain().get_params().keys():
+        raise TypeError(
+            f"{plain.__name__} has no {min(unknown)}, and estimate_memory is for one fit of it: give the parameters of "
+            "the largest. A search takes at most cache_bytes more, for the Gram columns of its folds"
+        )
+    estimator = plain(**parameters)
     options = estimator._options()
     few = _some_rows(X)
     schema, matrix = read_table(
@@ -245,13 +265,25 @@ class _Fit:
         if self.options.mode == "forward":
             return 8.0 * self.m * self.n_outputs * 9
         n_voters = float(self.n_cuts.sum()) + self.n_missing + self._n_rules
-        n_kept = MOST_KEPT if self.options.loss != "squared" else 0
         sketch = 8 * 7 * directions_for(self.m)  # the directions, how they are made, and what becomes of them
-        return n_voters * (120 + sketch + 8 * self.n_outputs * (16 + n_kept)) + 8 * self.m * self.n_outputs * 9
+        of_voters = n_voters * (120 + sketch + 8 * self.n_outputs * (16 + self._n_kept)) + BYTES_OF_NODE * self._n_rules
+        return of_voters + 8 * self.m * self.n_outputs * 9
+
+    @property
+    def _n_kept(self) -> int:
+        """Passes, of each of which the weights are kept."""
+        loss = self.options.loss
+        is_short = loss == "quantile" and self.options.schedule.max_rounds < FEW_ROUNDS
+        return MOST_PASSES if is_short else MOST_KEPT.get(loss, KEPT)
 
     @property
     def has_gap(self) -> bool:
         return self.options.penalty is not None and self.options.mode == "corrective"
+
+    @property
+    def _steps_to_optimum(self) -> bool:
+        """Whether rounds under l1 come to an end in forward mode too."""
+        return self.options.penalty == "l1" and self.options.mode == "forward" and self.options.reg_lambda == "auto"
 
     @property
     def _n_columns(self) -> int:
@@ -260,25 +292,36 @@ class _Fit:
     def _n_drawn(self, n_voters: float) -> float:
         """Different voters that the rounds of one output draw."""
         options, rounds = self.options, self.options.schedule.max_rounds
+        has_passes, asked = options.loss != "squared", self.m**0.3 * len(self.n_cuts) ** 0.7
         if options.penalty == "l1" and options.mode == "corrective":
-            drawn = DRAWN_UNDER_L1["labels" if self.has_labels else "targets"] * self.m**0.3 * len(self.n_cuts) ** 0.7
-            drawn = max(drawn, min(drawn + self._n_rules, DRAWN_OF_RULES * self.m**0.55 * bool(self._n_rules)))
+            more = 1.0 if options.loss in ("squared", "huber") else DRAWN_BY_PASSES
+            drawn = self._n_drawn_by_labels(more * asked) if self.has_labels else n_voters
             if options.follows_path:
-                drawn = min(drawn, DRAWN_ALONG_PATH * rounds * self._n_columns**0.15)
-            elif not isinstance(options.reg_lambda, str):  # a weaker penalty than the formula's keeps more voters
-                weaker = AUTO_L1 / self.m**0.5 / max(options.reg_lambda, np.finfo(float).tiny)
-                share = max(1.0, weaker) ** 0.5 * (min(1.0, weaker) ** FEWER if self.has_labels else 1.0)
-                drawn = min(drawn * share, DRAWN["l2"][0] * rounds ** DRAWN["l2"][1])
+                drawn = min(drawn, DRAWN_OF_VOTERS * n_voters, DRAWN_OF_ROWS * more * self.m)
+                if not has_passes:
+                    drawn = min(drawn, DRAWN_ALONG_PATH * rounds * self._n_columns**0.15)
+        elif self._steps_to_optimum:
+            drawn = DRAWN_IN_STEPS * asked
         else:
             is_slow = options.mode == "forward" and options.penalty == "l2"
             factor, power = DRAWN_FORWARD if is_slow else DRAWN["l2" if options.penalty == "l1" else options.penalty]
             drawn = factor * (rounds if self.held_out is None else min(rounds, ROUNDS_UNTIL_PATIENCE)) ** power
-        return float(min(drawn, rounds, n_voters))
+        return float(min(drawn, rounds * (ROUNDS_OF_PASSES if has_passes else 1), n_voters))
+
+    def _n_drawn_by_labels(self, asked: float) -> float:
+        options = self.options
+        drawn = DRAWN_BY_LABELS * asked
+        drawn = max(drawn, min(drawn + self._n_rules, DRAWN_OF_RULES * self.m**0.55 * bool(self._n_rules)))
+        if not isinstance(options.reg_lambda, str):  # a weaker penalty than the formula's keeps more voters
+            weaker = AUTO_L1 / self.m**0.5 / max(options.reg_lambda, np.finfo(float).tiny)
+            drawn *= max(1.0, weaker) ** 0.5 * min(1.0, weaker) ** FEWER
+            drawn = min(drawn, DRAWN["l2"][0] * options.schedule.max_rounds ** DRAWN["l2"][1])
+        return drawn
 
     def _log(self, drawn: float) -> float:
         """What is kept of every round, and of those of a path while it is followed."""
         schedule = self.options.schedule
-        until_converged = ROUNDS_PER_VOTER * drawn if self.has_gap else np.inf
+        until_converged = ROUNDS_PER_VOTER * drawn if self.has_gap or self._steps_to_optimum else np.inf
         last = np.inf if self.has_gap or self.held_out is None else ROUNDS_UNTIL_PATIENCE
         n_rounds = min(schedule.max_rounds, until_converged, last) * self.n_outputs
         of_path = min(schedule.max_rounds, until_converged) if self.options.follows_path else 0.0
@@ -293,14 +336,16 @@ class _Fit:
         solves = schedule.reweight_sweeps == SOLVE if schedule.sweeps_every else schedule.reweight_every == AUTO
         if not (self.has_gap and solves):
             return 0.0
-        return (12 if self.options.penalty == "l1" else 8) * min(drawn, MOST_TOGETHER) ** 2
+        if self.options.follows_path:
+            drawn = min(drawn, SOLVED_OF_ROWS * self.m)
+        return (18 if self.options.penalty == "l1" else 8) * min(drawn, MOST_TOGETHER) ** 2  # 8, and 5/4 of it anew
 
     def _rounds(self) -> float:
         shares = [1.0] if self.held_out is None else [1.0 - self.held_out, self.held_out]
         size = 8 if self.is_weighted or self.m >= COUNTS_LIMIT else 4
         n_voters = float(self.n_cuts.sum()) + self.n_missing + self._n_rules
         column, drawn_by_one = size * n_voters, self._n_drawn(n_voters)
-        drawn = min(drawn_by_one * self.n_outputs**0.5, n_voters)  # by all outputs
+        drawn = min(drawn_by_one * self.n_outputs**DRAWN_BY_OUTPUTS, n_voters)
         limit = self.options.cache_bytes // len(shares)
         most = bytes_for_columns(limit, n_voters)
         needed = max(2 * column, min(most, drawn * column))
@@ -310,6 +355,7 @@ class _Fit:
         else:
             columns += self._system(drawn_by_one)
         log = self._log(drawn_by_one) + n_voters * len(shares) * (300 + 40 * self.n_outputs)
+        log += 8 * self._n_kept * n_voters * self.n_outputs
         n_features = min(self._n_columns, drawn)
         rows = sum(
             self._sorted(n_features, share * self.m, limit // SHARE_FOR_SORTING, size, column) for share in shares

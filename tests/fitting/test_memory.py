@@ -23,6 +23,8 @@ def table(m, d, seed=0):
 def is_quick(kind):
     if "n_trees" in kind.options:
         return kind.rows <= 3_000
+    if kind.options.get("loss", "squared") != "squared":
+        return False
     return kind.rows * kind.features <= 200_000 and kind.options.get("max_rounds", 100_000) <= 3_000
 
 
@@ -144,6 +146,8 @@ def test_options_that_mean_nothing_are_refused():
         estimate_memory(np.zeros((3, 3)), thresholds=0)
     with pytest.raises(TypeError, match="max_round"):
         estimate_memory(np.zeros((3, 3)), max_round=5)
+    with pytest.raises(TypeError, match=r"QuadBoostRegressor has no cv, and .* is for one fit"):
+        estimate_memory(np.zeros((3, 3)), regression=True, cv=5)
 
 
 @pytest.mark.parametrize(
