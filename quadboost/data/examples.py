@@ -20,6 +20,7 @@ CLASS_WEIGHT_BITS = 30  # so that a class's weight times a whole number is exact
 def labels_of(y: Any, name: str = "y") -> np.ndarray:
     _check_given(y, name)
     labels = column_or_1d(np.asarray(y) if hasattr(y, "__array__") else y, warn=True)
+    labels = np.ascontiguousarray(labels)  # they are read several times, and may be a column of a wide table
     check_no_dates(labels, name, f"make them text, with {name}.astype(str)")
     if labels.dtype.kind == "O" and any(_is_missing(value) for value in labels.tolist()):
         raise ValueError(f"{name} holds missing labels; leave those rows out")

@@ -169,8 +169,7 @@ class _Survey:
     def of(cls, leverage: np.ndarray | None, scores: np.ndarray, rows: Rows) -> _Survey:
         scores = left_out(scores, rows.y, leverage)
         low, high = scores.min(axis=0, initial=np.inf), scores.max(axis=0, initial=-np.inf)
-        repeats = [Extent.of(len(repeat), repeat) for repeat in _repeats_of_classes(rows)]
-        return cls(low, high, Extent.of(len(scores), rows.weight), repeats)
+        return cls(low, high, Extent.of(len(scores), rows.weight), _extents_of_classes(rows))
 
     def __add__(self, other: _Survey) -> _Survey:
         low, high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
@@ -188,11 +187,22 @@ class _Survey:
         )
 
 
+def _members_of_classes(rows: Rows) -> list[np.ndarray]:
+    """Which rows are of each class."""
+    return list(rows.y.T > 0) if rows.y.shape[1] > 1 else [rows.y[:, 0] <= 0, rows.y[:, 0] > 0]
+
+
+def _extents_of_classes(rows: Rows) -> list[Extent]:
+    """Of the repeats of each class."""
+    if rows.repeats is None:
+        return [Extent.of(int(np.count_nonzero(is_member)), None) for is_member in _members_of_classes(rows)]
+    return [Extent.of(len(repeats), repeats) for repeats in _repeats_of_classes(rows)]
+
+
 def _repeats_of_classes(rows: Rows) -> list[np.ndarray]:
     """How many examples each row of a class stands for."""
-    is_own = rows.y > 0 if rows.y.shape[1] > 1 else np.column_stack([rows.y <= 0, rows.y > 0])
     repeats = np.ones(len(rows.y)) if rows.repeats is None else rows.repeats
-    return [repeats[is_member] for is_member in is_own.T]
+    return [repeats[is_member] for is_member in _members_of_classes(rows)]
 
 
 def _square_sums(extents: list[Extent], scores: np.ndarray, rows: Rows) -> np.ndarray:

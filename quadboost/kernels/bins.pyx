@@ -149,6 +149,34 @@ cdef bint _code_block(
     return overflow
 
 
+def count_in_bins(
+    cnp.ndarray values,              # IN  (n) float32 or float64, one after the other
+    const int64_t[::1] mass,         # IN  (n), or None: each counts for 1
+    const double[::1] cuts, const int32_t[::1] place, const BucketRule[::1] rule,   # IN  a `BinIndex` of one feature
+    int64_t[::1] out,                # INOUT (k + 2) mass up to each of k cuts, after all of them, and of missing values
+    double[:, ::1] ends,             # INOUT (k + 2, 2) the least value there and the largest
+):
+    """Add some values to what is known between cuts."""
+    cdef table_t column = _column(values)
+    cdef Py_ssize_t m = values.shape[0], first = 0, n, r, b
+    cdef double x[ROWS_OF_BLOCK]
+    cdef int32_t bins[ROWS_OF_BLOCK]
+    cdef const int64_t* of_row = NULL if mass is None or m == 0 else &mass[0]
+    cdef double* end
+    with nogil:
+        while first < m:
+            n = min(<Py_ssize_t> ROWS_OF_BLOCK, m - first)
+            _copy_column(column, first, 0, n, x)
+            bins_of(x, n, &rule[0], &cuts[0], &place[0], bins)
+            for r in range(n):
+                b = bins[r]
+                end = &ends[b, 0]
+                out[b] += 1 if of_row == NULL else of_row[first + r]
+                end[0] = x[r] if x[r] < end[0] else end[0]  # a NaN changes nothing
+                end[1] = x[r] if x[r] > end[1] else end[1]
+            first += n
+
+
 def take_between(
     cnp.ndarray values,              # IN  (n) float32 or float64, one after the other
     const double[::1] cuts, const int32_t[::1] place, const BucketRule[::1] rule,   # IN  a `BinIndex` of one feature:

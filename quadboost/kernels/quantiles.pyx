@@ -30,50 +30,6 @@ cdef Py_ssize_t _distinct_runs(const real_t* values, Py_ssize_t n, int64_t* befo
     return k + 1
 
 
-def count_between(
-    cnp.ndarray values,              # IN  (n) ascending, NaN last, float32 or float64, one after the other
-    const int64_t[::1] mass,         # IN  (n), or None: each counts for 1
-    const double[::1] cuts,          # IN  (k) ascending
-    int64_t[::1] out,                # INOUT (k + 2) mass up to each cut, after all of them, and of missing values
-    double[:, ::1] ends,             # INOUT (k + 2, 2) the least value there and the largest
-):
-    """Add some values to what is known between cuts."""
-    cdef const void* data = cnp.PyArray_DATA(values)
-    cdef const int64_t* mass_of = NULL if mass is None or mass.shape[0] == 0 else &mass[0]
-    cdef const double* cut = &cuts[0] if cuts.shape[0] else NULL
-    cdef Py_ssize_t n = values.shape[0], k = cuts.shape[0]
-    with nogil:
-        if cnp.PyArray_TYPE(values) == cnp.NPY_FLOAT32:
-            _count_between(<const float*> data, n, mass_of, cut, k, &out[0], &ends[0, 0])
-        else:
-            _count_between(<const double*> data, n, mass_of, cut, k, &out[0], &ends[0, 0])
-
-
-cdef void _count_between(
-    const real_t* values, Py_ssize_t n, const int64_t* mass, const double* cuts, Py_ssize_t k, int64_t* out, double* ends
-) noexcept nogil:
-    cdef Py_ssize_t b, i = 0, j, begin
-    for b in range(k + 2):
-        begin = i
-        if b < k:
-            while i < n and values[i] <= cuts[b]:
-                i += 1
-        elif b == k:
-            while i < n and values[i] == values[i]:
-                i += 1
-        else:
-            i = n
-        if i == begin:
-            continue
-        if mass == NULL:
-            out[b] += i - begin
-        for j in range(begin, i if mass != NULL else begin):
-            out[b] += mass[j]
-        if b <= k:
-            ends[2 * b] = min(ends[2 * b], <double> values[begin])
-            ends[2 * b + 1] = max(ends[2 * b + 1], <double> values[i - 1])
-
-
 cdef struct mass_t:                  # a column as the mass of its values, one after the other; borders are sums of mass
     const int64_t* before            # (n + 1) mass of the atoms before each atom
     const uint8_t* is_dense          # (n) whether there are values within the atom, with borders anywhere

@@ -239,11 +239,13 @@ class ColumnGram:
         return table
 
 
-def sorted_rows(codes: np.ndarray, column: int, n_bins: int, n_threads: int) -> tuple[np.ndarray, np.ndarray]:
+def sorted_rows(
+    codes: np.ndarray, column: int, n_bins: int, n_threads: int, room: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """The numbers of the rows by the bins of a column, and where each bin begins, and the last one ends."""
     m = len(codes)
     n_threads = threads.threads_for(m, n_threads)
-    order, start = np.empty(m, dtype=np.int32), np.zeros(n_bins + 1, dtype=np.int64)
+    order, start = np.empty(m, dtype=np.int32) if room is None else room, np.zeros(n_bins + 1, dtype=np.int64)
     count, scratch = np.empty((n_threads, n_bins), dtype=np.int64), np.empty(m, dtype=codes.dtype)
     sort_rows(codes, column, count, scratch, start[1:], order, n_threads)
     return order, start

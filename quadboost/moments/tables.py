@@ -42,6 +42,21 @@ def bins_of(voters: Voters, columns: np.ndarray) -> np.ndarray:
     return np.concatenate([np.arange(start[g], start[g + 1]) for g in columns.tolist()])
 
 
+class Tables(list[np.ndarray]):
+    """Joint sums; counts travel in as few bytes as they need."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpacked, ([_packed(table) for table in self], [table.dtype for table in self])
+
+
+def _packed(table: np.ndarray) -> np.ndarray:
+    return table.astype(np.min_scalar_type(table.max(initial=0)) if table.dtype == COUNTS else table.dtype, copy=False)
+
+
+def _unpacked(packed: list[np.ndarray], dtypes: list[np.dtype]) -> Tables:
+    return Tables(table.astype(dtype, copy=False) for table, dtype in zip(packed, dtypes, strict=True))
+
+
 @dataclass(frozen=True)
 class JointSums:
     """A question: the joint sums of some columns over coded rows, as `Joint`."""
@@ -52,7 +67,7 @@ class JointSums:
     known: tuple[int, ...]
     n_threads: int = 1
 
-    def __call__(self, coded: Any) -> list[np.ndarray]:
+    def __call__(self, coded: Any) -> Tables:
         dtype, codes, weight = joint_dtype(self.extent), np.ascontiguousarray(coded.codes), coded.weight
         if dtype == COUNTS:
             mass = None
@@ -61,10 +76,10 @@ class JointSums:
         unused = np.zeros(self.voters.n_voters, dtype)
         limit = threads.STEPS_FOR_THREADS
         maker = ColumnMaker(codes, mass, self.voters.layout, unused, self.n_threads, limit)
-        found, n_bins = [], self.voters.n_cuts + 2
+        found, n_bins, order = Tables(), self.voters.n_cuts + 2, np.empty(len(codes), np.int32)
         room = np.empty((max(int(n_bins[f]) for f in self.asked), self.voters.bin_start[-1]), dtype)
         for number, f in enumerate(self.asked):
-            order, start = sorted_rows(codes, f, int(n_bins[f]), self.n_threads)
+            _, start = sorted_rows(codes, f, int(n_bins[f]), self.n_threads, order)
             others = others_of(self.voters, number, self.asked, self.known)
             table = room[: n_bins[f]]
             maker.tabulate(order, start[1:], others, table)
@@ -72,8 +87,8 @@ class JointSums:
         return found
 
 
-def add_joint(one: list[np.ndarray], other: list[np.ndarray]) -> list[np.ndarray]:
-    return [a + b for a, b in zip(one, other, strict=True)]
+def add_joint(one: Tables, other: Tables) -> Tables:
+    return Tables(a + b for a, b in zip(one, other, strict=True))
 
 
 class TableGram:

@@ -6,11 +6,13 @@ several values, the next pass over parts divides that one further.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..kernels.quantiles import count_between
+from ..kernels.bins import count_in_bins
+from ..voters.bins import BinIndex
 
 Ranges = tuple[np.ndarray, np.ndarray]  # from the one value to the other, both included; ascending and apart
 
@@ -57,10 +59,15 @@ class Values(NamedTuple):
     mass: np.ndarray | None = None
 
     def __add__(self, other: Values) -> Values:  # type: ignore[override]
-        if not len(self.values) or not len(other.values):  # a part without rows has no weights either
-            return self if len(self.values) else other
-        mass = None if self.mass is None or other.mass is None else np.concatenate([self.mass, other.mass])
-        return Values(np.concatenate([self.values, other.values]), mass)
+        return Values.joined([self, other])
+
+    @classmethod
+    def joined(cls, several: Sequence[Values]) -> Values:
+        several = [some for some in several if len(some.values)]  # a part without rows has no weights either
+        if len(several) < 2:
+            return several[0] if several else cls(np.empty(0))
+        mass = [some.mass for some in several if some.mass is not None]
+        return cls(np.concatenate([some.values for some in several]), np.concatenate(mass) if mass else None)
 
     @property
     def has_missing(self) -> bool:
@@ -97,14 +104,9 @@ class Counts(NamedTuple):
     def none(cls, n_cuts: int) -> Counts:
         return cls(np.zeros(n_cuts + 2, np.int64), np.tile([np.inf, -np.inf], (n_cuts + 2, 1)))
 
-    def add_values(self, cuts: np.ndarray, values: np.ndarray, mass: np.ndarray | None) -> None:
-        """Add some values; they may be sorted in place."""
-        if mass is None:
-            values.sort()  # NaN last
-        else:
-            order = np.argsort(values)
-            values, mass = values[order], mass[order]
-        count_between(values, mass, cuts, self.mass, self.ends)
+    def add_values(self, index: BinIndex, values: np.ndarray, mass: np.ndarray | None) -> None:
+        """Add some values, given the index of the cuts."""
+        count_in_bins(values, mass, *index, self.mass, self.ends)
 
     def __add__(self, other: Counts) -> Counts:  # type: ignore[override]
         least, largest = np.minimum(self.ends[:, 0], other.ends[:, 0]), np.maximum(self.ends[:, 1], other.ends[:, 1])

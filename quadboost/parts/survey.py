@@ -174,7 +174,7 @@ class Ask:
             return replace(survey, classes=np.unique(counted.of(labels_of(part.y))))
         y = counted.of(finite_targets(part.y))
         n_outputs = 0 if y.ndim == 1 else y.shape[1]
-        y = y.reshape(len(y), -1)
+        y = _in_columns(y)
         low, high = y.min(axis=0, initial=np.inf), y.max(axis=0, initial=-np.inf)
         return replace(survey, n_outputs=n_outputs, low=low, high=high)
 
@@ -206,6 +206,11 @@ class Ask:
             sizes = level_sizes(as_coded(column, label), weight) if category else {}
             columns.append(Column(is_numbers, category, sizes))
         return replace(survey, names=table.names, columns=tuple(columns))
+
+
+def _in_columns(y: np.ndarray) -> np.ndarray:
+    """A column for each target, also where no row counts."""
+    return y[:, None] if y.ndim == 1 else y
 
 
 @dataclass(frozen=True)
@@ -247,7 +252,7 @@ class Facts:
         counted = chosen(part, n_rows_of(part), self.extent)
         if self.classes is None:
             y = counted.of(finite_targets(part.y))
-            return counted, y.reshape(len(y), -1) / self.target_scale, counted.weight if self.is_weighted else None
+            return counted, _in_columns(y) / self.target_scale, counted.weight if self.is_weighted else None
         position = positions_of(counted.of(labels_of(part.y)), self.classes, "y")
         weight = times(counted.weight if self.is_weighted else None, self.class_weight, position)
         small = next(t for t in (np.uint8, np.uint16, np.uint32) if len(self.classes) <= np.iinfo(t).max)

@@ -6,17 +6,16 @@ between bins falls within an atom, the next passes look at the values in that on
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import add
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..data.exact import Extent
 from ..kernels.bins import copy_columns, take_between
-from ..voters.bins import bin_index
+from ..voters.bins import BinIndex, bin_index
 from ..voters.columns import Voters, checked_values
 from ..voters.quantiles import borders_met
 from ..voters.thresholds import (
@@ -35,7 +34,7 @@ from .source import Source
 ATOMS_OF_BIN = 64  # that a feature is first cut into
 SAMPLED_OF_ATOM = 4  # values that are sampled; as many rows or fewer are looked at whole
 DIVIDED, LEAST_DIVIDED = 64, 16  # into so many atoms one is divided at the most, and if others are for caution
-MOST_OF_BIN = 768  # atoms in one answer
+MOST_OF_BIN = 1024  # atoms in one answer
 FEATURES_TOGETHER = 8  # doubles in a cache line
 ROWS_TOGETHER = 1 << 18
 BUCKETS_OF_END = 64  # for each end of a range; with many, few values are in a bucket near one
@@ -87,37 +86,46 @@ class _Count:
     extent: Extent
     asked: Mapping[int, Asked]
 
+    @cached_property
+    def _makers(self) -> dict[int, Callable[[], _Counter | _Taker]]:
+        """Of each feature, what begins to count a part."""
+        return {f: _counter(asked) for f, asked in self.asked.items()}
+
     def __call__(self, part: Matrix) -> dict[int, Any]:
         X = checked_values(part.X)
         mass = None if part.weight is None else row_mass(self.extent, part.weight)
+        # Few rows at a time: the system takes as long to hand out more memory as the kernels to fill it.
+        n_rows = min(ROWS_TOGETHER, len(X))
+        room = np.empty(FEATURES_TOGETHER * n_rows, X.dtype), np.empty(n_rows, np.int64)
         answers: dict[int, Answer] = {}
         for first in range(0, X.shape[1], FEATURES_TOGETHER):
             group = range(first, min(first + FEATURES_TOGETHER, X.shape[1]))
-            answers |= self._of_group(X, mass, [f for f in group if f in self.asked], first)
+            answers |= self._of_group(X, mass, group, room)
         return answers
 
-    def _of_group(self, X: np.ndarray, mass: np.ndarray | None, features: list[int], first: int) -> dict[int, Answer]:
+    def _of_group(
+        self, X: np.ndarray, mass: np.ndarray | None, group: range, room: tuple[np.ndarray, np.ndarray]
+    ) -> dict[int, Answer]:
         """Of a few features, together: neighbours in a row-major X are in the same cache lines."""
-        counters = {f: _counter(self.asked[f]) for f in features}
-        # Few rows at a time: the system takes as long to hand out more memory as the kernels to fill it.
-        room = np.empty((min(FEATURES_TOGETHER, X.shape[1] - first), min(ROWS_TOGETHER, len(X))), dtype=X.dtype)
-        for begin in range(0, len(X) if features else 0, ROWS_TOGETHER):
+        counters = {f: self._makers[f]() for f in group if f in self._makers}
+        for begin in range(0, len(X) if counters else 0, ROWS_TOGETHER):
             rows = slice(begin, min(begin + ROWS_TOGETHER, len(X)))
-            columns = room if rows.stop - begin == room.shape[1] else np.empty((len(room), rows.stop - begin), X.dtype)
-            copy_columns(X[rows], first, columns)
+            n_rows = rows.stop - begin
+            columns = room[0][: len(group) * n_rows].reshape(len(group), n_rows)
+            copy_columns(X[rows], group.start, columns)
             for f, counter in counters.items():
-                counter.add(columns[f - first], None if mass is None else mass[rows])
+                counter.add(columns[f - group.start], None if mass is None else mass[rows], room[1])
         return {f: counter.answer() for f, counter in counters.items()}
 
 
 class _Counter:
     """Counts all values by atoms."""
 
-    def __init__(self, cuts: np.ndarray) -> None:
-        self.cuts, self.counts = cuts, Counts.none(len(cuts))
+    def __init__(self, index: BinIndex, n_cuts: int) -> None:
+        self.index, self.counts = index, Counts.none(n_cuts)
 
-    def add(self, column: np.ndarray, mass: np.ndarray | None) -> None:
-        self.counts.add_values(self.cuts, column, mass)
+    def add(self, column: np.ndarray, mass: np.ndarray | None, rows: np.ndarray) -> None:
+        self.counts.add_values(self.index, column, mass)
 
     def answer(self) -> Answer:
         return self.counts
@@ -126,32 +134,32 @@ class _Counter:
 class _Taker:
     """Takes the values in some ranges, and counts them if there are cuts."""
 
-    def __init__(self, ranges: Ranges, cuts: np.ndarray | None) -> None:
-        ends = np.stack([just_below(ranges[0]), ranges[1]], axis=1).ravel()
-        self.index, self.cuts = bin_index([ends], BUCKETS_OF_END), cuts
-        before = self.index.place  # how many ends come before each bucket; an odd number: a range goes on
-        self.is_near = np.append((before[:-1] & 1) | (np.diff(before) > 0), 0).astype(np.uint8)
-        self.found = [Values(np.empty(0))]
-        self.room = np.empty(ROWS_TOGETHER, np.int64)
+    def __init__(self, index: BinIndex, is_near: np.ndarray, cuts: np.ndarray | None) -> None:
+        self.index, self.is_near, self.cuts = index, is_near, cuts
+        self.found: list[Values] = []
 
-    def add(self, column: np.ndarray, mass: np.ndarray | None) -> None:
-        rows = self.room[: take_between(column, *self.index, self.is_near, self.room)]
-        self.found.append(Values(column[rows], None if mass is None else mass[rows]))
+    def add(self, column: np.ndarray, mass: np.ndarray | None, rows: np.ndarray) -> None:
+        taken = rows[: take_between(column, *self.index, self.is_near, rows)]
+        self.found.append(Values(column[taken], None if mass is None else mass[taken]))
 
     def answer(self) -> Answer:
-        values = reduce(add, self.found)
+        values = Values.joined(self.found)
         if self.cuts is None:
             return values
         counts = Counts.none(len(self.cuts))
-        counts.add_values(self.cuts, *values)
+        counts.add_values(bin_index([self.cuts]), *values)
         return counts
 
 
-def _counter(asked: Asked) -> _Counter | _Taker:
-    if asked.ranges is not None:
-        return _Taker(asked.ranges, asked.cuts)
-    assert asked.cuts is not None  # to take all values would take too much room
-    return _Counter(asked.cuts)
+def _counter(asked: Asked) -> Callable[[], _Counter | _Taker]:
+    if asked.ranges is None:
+        assert asked.cuts is not None  # to take all values would take too much room
+        return partial(_Counter, bin_index([asked.cuts]), len(asked.cuts))
+    ends = np.stack([just_below(asked.ranges[0]), asked.ranges[1]], axis=1).ravel()
+    index = bin_index([ends], BUCKETS_OF_END)
+    before = index.place  # how many ends come before each bucket; an odd number: a range goes on
+    is_near = np.append((before[:-1] & 1) | (np.diff(before) > 0), 0).astype(np.uint8)
+    return partial(_Taker, index, is_near, asked.cuts)
 
 
 def add_answers(one: Mapping[int, Any], other: Mapping[int, Any]) -> dict[int, Any]:

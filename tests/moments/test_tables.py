@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from functools import reduce
 
 import numpy as np
@@ -71,3 +72,18 @@ def test_what_is_known_takes_nothing_of_the_size_of_the_next_answer(monkeypatch)
     for voter in range(VOTERS.n_voters):
         gram.column(voter)
     assert min(len(question) for question in asked.questions[1:-1]) >= 2
+
+
+def test_counts_travel_in_as_few_bytes_as_they_need():
+    rows = np.zeros((300, 2), np.uint8)
+    question = JointSums(
+        candidate_voters(np.zeros((1, 2))), Scales.agree([(np.ones((300, 1)), None)]).extent, (0, 1), ()
+    )
+    for times, width in [(0, 1), (1, 2), (300, 4)]:
+        tables = question(Coded(np.repeat(rows, times, axis=0), np.empty((0, 1))))
+        sent: list = []
+        head = pickle.dumps(tables, protocol=5, buffer_callback=sent.append)
+        assert sum(part.raw().nbytes for part in sent) == width * sum(table.size for table in tables)
+        assert [table.dtype for table in pickle.loads(head, buffers=sent)] == [np.int32] * 2
+        for found, known in zip(pickle.loads(head, buffers=sent), tables, strict=True):
+            np.testing.assert_array_equal(found, known)

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quadboost.parts.atoms import Counts, Values, cuts_by_sample, cuts_within
+from quadboost.voters.bins import bin_index
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 VALUES = st.lists(FINITE | st.integers(-9, 9).map(float), max_size=60)
@@ -20,7 +21,7 @@ def answer_of(values, cuts=None):
     answer = Values(np.array(values, dtype=float))
     if cuts is not None:
         counted = Counts.none(len(cuts))
-        counted.add_values(cuts, *answer)
+        counted.add_values(bin_index([cuts]), *answer)
         answer = counted
     return pickle.loads(pickle.dumps(answer))
 
@@ -42,6 +43,18 @@ def test_atoms_of_parts_are_those_of_all_values(one, other, cuts):
     if cuts is not None:
         assert (np.searchsorted(cuts, known.least) == np.searchsorted(cuts, known.largest)).all()
         assert len(known.mass) <= len(cuts) + 1
+
+
+@given(values=st.lists(FINITE | st.just(np.nan), max_size=600), cuts=CUTS.filter(lambda cuts: cuts is not None))
+def test_counts_are_those_of_a_naive_search(values, cuts):
+    values, mass = np.array(values, dtype=float), np.arange(1, len(values) + 1)
+    counts = Counts.none(len(cuts))
+    counts.add_values(bin_index([cuts]), values, mass)
+    atom = np.where(np.isnan(values), len(cuts) + 1, np.searchsorted(cuts, values))
+    for number, (found, (least, largest)) in enumerate(zip(counts.mass, counts.ends, strict=True)):
+        inside = values[(atom == number) & ~np.isnan(values)]
+        assert found == mass[atom == number].sum()
+        assert (least, largest) == (inside.min(initial=np.inf), inside.max(initial=-np.inf))
 
 
 @given(values=VALUES, n_pieces=st.integers(1, 40))

@@ -116,6 +116,16 @@ def test_parts_that_do_not_fit_together_are_refused(part, says):
         QuadBoostClassifier().fit(InMemory([Part(X, Y["labels"], name="part 0"), part()]))
 
 
+@pytest.mark.parametrize("target", ["labels", "far", "two"])
+def test_a_part_may_have_no_row_that_counts(target):
+    weight = np.where(np.arange(M) < M // 3, 0.0, 1.0)
+    kind = QuadBoostClassifier if target == "labels" else QuadBoostRegressor
+    at = [M // 4, M // 2]
+    pieces = zip(np.split(X.index, at), np.split(np.asarray(Y[target]), at), np.split(weight, at), strict=True)
+    parts = InMemory([Part(X.loc[rows], y, w) for rows, y, w in pieces])
+    assert_same_model(kind(thresholds=9).fit(parts), kind(thresholds=9).fit(X, Y[target], weight))
+
+
 def test_no_rows_at_all_are_refused():
     with pytest.raises(ValueError, match="no rows in any part"):
         QuadBoostClassifier().fit(InMemory([Part(X[:0], Y["labels"][:0])]))
