@@ -29,7 +29,7 @@ CLEAR_RISE = 20.0
 MOST_RISE = 0.1
 FLAT = 0.004  # less is gained by half the strength: the rest of the path is long, and brings nothing
 SAME = 0.001  # estimates that differ by less are taken for the same, and the stronger penalty of them
-FEW_EXAMPLES = 1000.0  # of so many, the path of few voters counts as much as the formula, PRIOR std(y) / sqrt(m)
+FEW = 1000.0  # of so many examples and voters, the path counts as much as the formula, PRIOR std(y) / sqrt(m)
 PRIOR = 0.3
 GROWN_COST = 2.0  # what a degree of freedom counts where voters were grown to the targets
 CAUTION = 0.2  # what a degree of freedom counts more where voters are far more than examples: the least of many is luck
@@ -135,6 +135,6 @@ def _choice(points: list[Point], n_examples: float, formula: float, n_voters: in
 
 
 def between(best: float, formula: float, n_examples: float, n_voters: int) -> float:
-    """The strength that is taken: of few examples the least estimate is uncertain, and the formula has a say."""
-    share = n_examples / (n_examples + FEW_EXAMPLES / np.sqrt(1.0 + n_voters / n_examples))
+    """The strength that is taken: of few examples and voters the least estimate is uncertain, so the formula counts."""
+    share = (n_examples + n_voters) / (n_examples + n_voters + FEW)
     return float(best**share * formula ** (1.0 - share))

@@ -57,8 +57,8 @@ def train_from_sums(arguments: Namespace, options: dict[str, Any]) -> None:
     start = time.monotonic()
     for name in ("table", "example", "target", "weight", "validation", "eval_metric", "cv", "bound", "json"):
         if getattr(arguments, name):
-            given = f"the table {arguments.table}" if name == "table" else f"--{name.replace('_', '-')}"
-            raise ValueError(f"{given} has no meaning with --from-sums, which stands instead of a table; leave it out")
+            told = f"the table {arguments.table}" if name == "table" else f"--{name.replace('_', '-')}"
+            raise ValueError(f"{told} has no meaning with --from-sums, which stands instead of a table; leave it out")
     if arguments.output == STANDARD:
         raise ValueError("--output -: a model is written to a file; name one")
     check_output(arguments.output, [*arguments.from_sums, *arguments.minus])
