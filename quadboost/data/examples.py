@@ -208,7 +208,7 @@ def positions_of(labels: np.ndarray, classes: np.ndarray, name: str = "y_val") -
     position = np.searchsorted(classes, labels)
     known = classes[np.minimum(position, len(classes) - 1)] == labels
     if not known.all():
-        raise ValueError(f"{name} holds the label {labels[~known].tolist()[0]!r}, which y does not have")
+        raise ValueError(f"{name} holds the label {labels[~known].tolist()[0]!r}, which is none of those trained on")
     return position
 
 

@@ -86,7 +86,7 @@ class KeptSums:
             As those of the estimators.
         """
         is_classifier = not regression if like is None else like.classes is not None
-        reading = Reading(categorical_features, min_category_count, "these sums", None, None)
+        reading = Reading(categorical_features, min_category_count, "this file of sums", None, None)
         known = model_facts(like) if isinstance(like, Ensemble) else None if like is None else like.known
         facts = survey(rows, is_classifier, reading, None, False, known=known)
         if isinstance(like, Ensemble):
@@ -124,7 +124,7 @@ class KeptSums:
         """What other rows must agree with."""
         scale = np.ones(len(self.sums.sum_of_targets))
         extent = self.sums.scales.extent
-        return Facts(self.schema, extent, False, self.classes, None, self.one_output, scale, 0, "these sums")
+        return Facts(self.schema, extent, False, self.classes, None, self.one_output, scale, 0, "this file of sums")
 
     def __add__(self, other: KeptSums) -> KeptSums:
         """Sums of the rows of both."""

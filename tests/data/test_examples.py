@@ -228,7 +228,7 @@ def test_labels_are_found_among_the_classes():
     classes = np.array(["a", "c"])
     np.testing.assert_array_equal(positions_of(np.array(["c", "a", "c"]), classes), [1, 0, 1])
     for unknown in ("b", "d"):
-        with pytest.raises(ValueError, match=f"y_val holds the label .*{unknown}.*, which y does not have"):
+        with pytest.raises(ValueError, match=f"y_val holds the label .*{unknown}.*, which is none of those trained on"):
             positions_of(np.array(["a", unknown]), classes)
 
 

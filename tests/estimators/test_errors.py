@@ -282,7 +282,7 @@ def test_a_validation_set_must_fit_the_training_set(estimator):
 
 def test_a_label_that_training_does_not_have_is_refused_in_validation():
     for label in (7, "no"):
-        with pytest.raises(ValueError, match=r"y_val holds the label .*, which y does not have"):
+        with pytest.raises(ValueError, match=r"y_val holds the label .*, which is none of those trained on"):
             QuadBoostClassifier().fit(X, Y.astype(int), X_val=X, y_val=[label] * M)
 
 

@@ -102,7 +102,7 @@ def test_further_targets_have_the_scale_of_the_first():
 
 def test_further_rows_of_another_kind_are_refused():
     labels = Problem.of_labels(FRAME, LABELS, None, READING)
-    with pytest.raises(ValueError, match=r"y_val holds the label .*'maybe'\)?, which y does not have"):
+    with pytest.raises(ValueError, match=r"y_val holds the label .*'maybe'\)?, which is none of those trained on"):
         labels.more_rows(FRAME, np.where(LABELS == "no", "no", "maybe"), None, "_val", READING)
     with pytest.raises(ValueError, match="X_val has 5 rows and y_val has 60"):
         labels.more_rows(FRAME.head(5), LABELS, None, "_val", READING)
