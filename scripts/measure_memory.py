@@ -89,7 +89,7 @@ KINDS = [
     Kind(5_000, 30, ALL, {"n_trees": 30, "penalty": "l1"}, y="target", noise=0.02),
     Kind(60_000, 10, ALL, {"n_trees": 50, "penalty": "l1"}),
     Kind(20_000, 20, ALL, {"reweight_every": 100, "reweight_sweeps": "solve", "max_rounds": 3000}),
-    Kind(20_000, 30, ALL, y="target"),
+    Kind(20_000, 30, ALL, y="target", noise=1.0),
     Kind(20_000, 30, ALL, y="target", noise=0.0),
     Kind(20_000, 10, ALL, y="target", noise=0.0),
     Kind(20_000, 10, ALL, y="target", noise=1.0),

@@ -118,7 +118,8 @@ def test_an_interrupt_leaves_nothing_behind(seconds, tmp_path):
     pq.write_table(table(400_000), tmp_path / "t.parquet")
     (tmp_path / "tmp").mkdir()
     code = "from quadboost.commands.main import train_main; train_main()"
-    command = [sys.executable, "-c", code, "t.parquet", "--target", "label", "--memory", "20MB", "--output", "m.h5"]
+    long = ["--target", "real", "--loss", "quantile"]  # minutes, so that it is not at its end by then
+    command = [sys.executable, "-c", code, "t.parquet", *long, "--memory", "20MB", "--output", "m.h5"]
     environment = {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
     process = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdout is not None
