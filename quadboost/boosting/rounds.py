@@ -319,7 +319,8 @@ class Run:
             self.stop_reason = "converged"
             return
         n_since = self.n_rounds - (self.sweeps[-1].round if self.sweeps else 0)
-        if self.solves and self.schedule.is_time_to_solve(n_since, self.n_active):
+        some_leave = bool(np.any(self.penalty.shrink))
+        if self.solves and self.schedule.is_time_to_solve(n_since, self.n_active, some_leave):
             self._reweight()
             if self._is_optimal():
                 self.stop_reason = "converged"

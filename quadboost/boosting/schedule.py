@@ -77,9 +77,12 @@ class Schedule:
         """
         return max(min(self.tol, 1e-10) if has_gap else 1e-3 * self.tol, LEAST_TOL) ** 2
 
-    def is_time_to_solve(self, n_rounds: int, n_active: int) -> bool:
-        """Whether to solve for the weights of all active voters at once, so many rounds after the last time."""
-        return n_rounds >= max(LOOK_EVERY, n_active // 2)
+    def is_time_to_solve(self, n_rounds: int, n_active: int, some_leave: bool) -> bool:
+        """Whether to solve for the weights of all active voters at once, so many rounds after the last time.
+
+        Earlier where some leave, under l1: the solution takes them out of the rounds.
+        """
+        return n_rounds >= max(LOOK_EVERY, n_active // 2 if some_leave else n_active)
 
     def next_pause(self, round: int, has_gap: bool) -> int:
         """The next round after which the loop must come back to Python; to look at a gap, where there is one."""

@@ -70,55 +70,51 @@ typedef struct {
     ptrdiff_t voter;
 } offer_t;
 
-#define LANES 32 /* running maxima: compilers find vectors in so many, and not in one */
-#define BLOCK 128 /* voters of which the best is looked for only if it is the best of all */
+#define LANES 16 /* running maxima: compilers find vectors in so many, and not in one; more need too many registers */
 #define AHEAD 512 /* voters by which a column, often not in the processor's cache, is fetched before it is needed */
 #define SOON(NUMBER) ((const char *)((uintptr_t)(NUMBER) + AHEAD * sizeof(*(NUMBER)))) /* may be past the end */
 
-#define FOLD(X, HALF)                                                                                               \
+#define FOLD(X, HALF, BEFORE)                                                                                       \
     for (int k = 0; k < HALF; k++)                                                                                  \
-        X[k] = X[k] > X[k + HALF] ? X[k] : X[k + HALF];
-#define LARGEST(X) FOLD(X, 16) FOLD(X, 8) FOLD(X, 4) FOLD(X, 2) FOLD(X, 1)
+        X[k] = X[k] BEFORE X[k + HALF] ? X[k] : X[k + HALF];
+#define FIRST_OF(X, BEFORE) FOLD(X, 8, BEFORE) FOLD(X, 4, BEFORE) FOLD(X, 2, BEFORE) FOLD(X, 1, BEFORE)
 
 /* Move the slopes of voters first..last - 1 after one weight moved, and return the best offer that one of them now makes.
- * Which one it is cannot be foreseen, so nothing branches on it: blocks have a largest offer, and the best block is
- * searched for the voter that makes it. */
+ * Which one it is cannot be foreseen: nothing branches on it, and choices are made by masks. */
 #define DEFINE_RATE(NAME, NUMBER, DECREASE, PENALTY)                                                                \
-    FOR_WIDE_MACHINES_TOO static offer_t NAME(                                                                      \
+    FOR_WIDE_MACHINES_TOO static offer_t NAME(                                                                          \
         voters_t of, const NUMBER *restrict sums, double p, double q, penalty_t by, ptrdiff_t first, ptrdiff_t last)\
     {                                                                                                               \
         double *restrict slope = of.slope;                                                                          \
         const double *restrict mean = of.mean, *restrict curve = of.curve;                                          \
         const double *restrict inverse = of.inverse, *restrict anchor = of.anchor;                                  \
-        offer_t best = {-1, first};                                                                                 \
-        for (ptrdiff_t start = first; start < last; start += BLOCK) {                                               \
-            ptrdiff_t i = start, end = last - start < BLOCK ? last : start + BLOCK;                                 \
-            double top[LANES];                                                                                      \
-            for (int k = 0; k < LANES; k++)                                                                         \
-                top[k] = -1;                                                                                        \
-            for (; i + LANES <= end; i += LANES) {                                                                  \
-                PREFETCH(SOON(sums + i));                                                                           \
-                for (int k = 0; k < LANES; k++) {                                                                   \
-                    slope[i + k] -= p * (double)sums[i + k] - q * mean[i + k];                                      \
-                    double offer =                                                                                  \
-                        DECREASE(slope[i + k], curve[i + k], inverse[i + k], anchor[i + k], PENALTY(i + k));        \
-                    top[k] = offer > top[k] ? offer : top[k];                                                       \
-                }                                                                                                   \
+        double top[LANES], most[LANES];                                                                             \
+        int64_t at[LANES], i = first;                                                                               \
+        for (int k = 0; k < LANES; k++)                                                                             \
+            top[k] = -1, at[k] = first;                                                                             \
+        for (; i + LANES <= last; i += LANES) {                                                                     \
+            PREFETCH(SOON(sums + i));                                                                               \
+            for (int k = 0; k < LANES; k++) {                                                                       \
+                slope[i + k] -= p * (double)sums[i + k] - q * mean[i + k];                                          \
+                double offer = DECREASE(slope[i + k], curve[i + k], inverse[i + k], anchor[i + k], PENALTY(i + k)); \
+                int64_t is_more = -(int64_t)(offer > top[k]);                                                       \
+                at[k] = (i & is_more) | (at[k] & ~is_more);                                                         \
+                top[k] = offer > top[k] ? offer : top[k];                                                           \
             }                                                                                                       \
-            LARGEST(top)                                                                                            \
-            for (; i < end; i++) {                                                                                  \
-                slope[i] -= p * (double)sums[i] - q * mean[i];                                                      \
-                double offer = DECREASE(slope[i], curve[i], inverse[i], anchor[i], PENALTY(i));                     \
-                top[0] = offer > top[0] ? offer : top[0];                                                           \
-            }                                                                                                       \
-            if (top[0] > best.decrease)                                                                             \
-                best.decrease = top[0], best.voter = start;                                                         \
         }                                                                                                           \
-        for (ptrdiff_t i = best.voter; i < last; i++)                                                               \
-            if (DECREASE(slope[i], curve[i], inverse[i], anchor[i], PENALTY(i)) >= best.decrease) {                 \
-                best.voter = i;                                                                                     \
-                break;                                                                                              \
-            }                                                                                                       \
+        for (int k = 0; k < LANES; k++)                                                                             \
+            most[k] = top[k];                                                                                       \
+        FIRST_OF(most, >)                                                                                           \
+        for (int k = 0; k < LANES; k++)                                                                             \
+            at[k] = (at[k] + k) | (-(int64_t)(top[k] < most[0]) & INT64_MAX);                                       \
+        FIRST_OF(at, <)                                                                                             \
+        offer_t best = {most[0], (ptrdiff_t)at[0]};                                                                 \
+        for (; i < last; i++) {                                                                                     \
+            slope[i] -= p * (double)sums[i] - q * mean[i];                                                          \
+            double offer = DECREASE(slope[i], curve[i], inverse[i], anchor[i], PENALTY(i));                         \
+            best.voter = offer > best.decrease ? (ptrdiff_t)i : best.voter;                                         \
+            best.decrease = offer > best.decrease ? offer : best.decrease;                                          \
+        }                                                                                                           \
         return best;                                                                                                \
     }
 

@@ -55,10 +55,12 @@ def test_a_number_of_rounds_between_sweeps_is_told_from_auto_and_never():
 
 def test_solving_waits_for_half_as_many_rounds_as_there_are_voters():
     schedule = Schedule()
-    assert not schedule.is_time_to_solve(LOOK_EVERY - 1, 3)
-    assert schedule.is_time_to_solve(LOOK_EVERY, 3)
-    assert not schedule.is_time_to_solve(149, 300)
-    assert schedule.is_time_to_solve(150, 300)
+    assert not schedule.is_time_to_solve(LOOK_EVERY - 1, 3, True)
+    assert schedule.is_time_to_solve(LOOK_EVERY, 3, True)
+    assert not schedule.is_time_to_solve(149, 300, True)
+    assert schedule.is_time_to_solve(150, 300, True)
+    assert not schedule.is_time_to_solve(299, 300, False)
+    assert schedule.is_time_to_solve(300, 300, False)
 
 
 def test_where_no_gap_tells_when_to_stop_a_small_decrease_does():
