@@ -117,7 +117,7 @@ class _Choice:
 
     def __call__(self, part: Coded) -> _Chosen:
         keys, copies = self.keyed(part)
-        rows = np.flatnonzero(np.isin(keys, self.chosen) & (copies > 0))
+        rows = np.flatnonzero(np.isin(keys, self.chosen, kind="sort") & (copies > 0))
         worth = None if part.weight is None else part.weight[rows] / copies[rows]
         found = _Chosen(keys[rows], part.codes[rows], self.targets(part)[rows], worth, bool((copies > 1).any()))
         return found.once()
