@@ -60,18 +60,18 @@ def train_ridge(
     reason = watch.reason or ("converged" if solved.converged else "max_rounds")
     if watch.best is not None:  # by the validation rows
         solved = rows.solved(watch.best, y, ridge, bounds, first_risk, schedule.tol, solved.history)
-    boosted = []
-    for output in range(n_outputs):
+    boosted, weights, edges = [], np.ascontiguousarray(solved.weight.T), np.ascontiguousarray(solved.edge.T)
+    for output, (weight, edge) in enumerate(zip(weights, edges, strict=True)):
         history = {"objective": np.array([objectives[output] for objectives in solved.history])}
         if watch.risks:
             history["validation_risk"] = np.array([risks[output] for risks in watch.risks])
         boosted.append(
             _plain_result(
-                solved.weight[:, output], solved.intercept[output], solved.edge[:, output], solved.risk[output],
+                weight, solved.intercept[output], edge, solved.risk[output],
                 first_risk[output], history, watch.n_best or len(solved.history), reason,
-                objective=float(solved.risk[output] + penalties[output].value(solved.weight[:, output])),
+                objective=float(solved.risk[output] + penalties[output].value(weight)),
                 dual_gap=float(solved.gap[output]),
-                violation=penalties[output].violation(solved.weight[:, output], solved.edge[:, output]),
+                violation=penalties[output].violation(weight, edge),
             )
         )  # fmt: skip
     stages = watch.stages or [(solved.weight, solved.intercept)]

@@ -102,6 +102,14 @@ def test_stumps_that_outnumber_the_rows_are_solved_at_once_and_come_to_what_roun
     np.testing.assert_allclose(found.predict(WIDE), known.predict(WIDE), rtol=0, atol=1e-3)
 
 
+def test_several_targets_of_many_stumps_are_solved_at_once_each_as_if_alone():
+    both = QuadBoostRegressor("l2", reg_lambda=0.5, tol=1e-9).fit(WIDE, np.column_stack([SUM, -2.0 * SUM]))
+    alone = QuadBoostRegressor("l2", reg_lambda=0.5, tol=1e-9).fit(WIDE, SUM)
+    assert "voter" not in both.history_
+    wanted = np.outer(alone.predict(WIDE), [1.0, -2.0])
+    np.testing.assert_allclose(both.predict(WIDE), wanted, rtol=0, atol=2e-3)
+
+
 @pytest.mark.parametrize(
     "options",
     [
