@@ -5,6 +5,7 @@
     python scripts/measure_rules.py --data DIR... --tables magic,electricity --speed  # prediction, beside LightGBM
     python scripts/measure_rules.py --large 1000000                                   # a made table with interactions
     python scripts/measure_rules.py --additive --models stumps,auto,lightgbm          # small made tables without any
+    python scripts/measure_rules.py --made --splits 3                                 # made tables of many kinds
 
 Each DIR holds gzipped CSV files with a column `label`; where its manifest.json names the positive labels of a table, it
 has two classes. 70 % of the rows are for training, stratified; settings as they come, one thread. Of CPU times the best
@@ -26,6 +27,13 @@ import numpy as np
 import pandas as pd
 from accuracy.tables import given_tables
 from lightgbm import LGBMClassifier
+from sklearn.datasets import (
+    make_circles,
+    make_classification,
+    make_gaussian_quantiles,
+    make_hastie_10_2,
+    make_moons,
+)
 from sklearn.model_selection import StratifiedShuffleSplit
 
 from quadboost import QuadBoostClassifier, QuadBoostClassifierCV
@@ -52,6 +60,7 @@ def main() -> None:
     parser.add_argument("--path", action="store_true", help="follow rules under l1 from few to many")
     parser.add_argument("--speed", action="store_true", help="rows a second, and one row")
     parser.add_argument("--additive", action="store_true", help="made tables of 400 rows, where stumps say all")
+    parser.add_argument("--made", action="store_true", help="made tables of many kinds, 500 to 12,000 rows")
     parser.add_argument("--large", type=int, help="rows of a made table, 30 features")
     arguments = parser.parse_args()
     if arguments.large:
@@ -61,7 +70,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     records = []
     wanted = arguments.tables and arguments.tables.split(",")
-    made = additive(arguments.seed) if arguments.additive else None
+    made = additive(arguments.seed) if arguments.additive else of_many_kinds(arguments.seed) if arguments.made else None
     for table, X, y in made or ((each.name, each.X, each.y) for each in given_tables(arguments.data, wanted)):
         splitter = StratifiedShuffleSplit(arguments.splits, test_size=0.3, random_state=arguments.seed)
         if arguments.path:
@@ -111,6 +120,54 @@ def additive(seed: int) -> Iterator[tuple[str, pd.DataFrame, np.ndarray]]:
         X = random.normal(size=(400, 6))
         odds = 1.5 * X[:, 0] + np.sin(2.0 * X[:, 1]) + 1.5 * (X[:, 2] > 0.5) - np.abs(X[:, 3])
         yield f"additive {number}", pd.DataFrame(X).rename(columns=str), random.random(400) < 1 / (1 + np.exp(-odds))
+
+
+def of_many_kinds(seed: int) -> Iterator[tuple[str, pd.DataFrame, np.ndarray]]:
+    """Clusters, shells, checkerboards, parity, pairs of categories, sparse counts: what rules may meet."""
+    kinds: dict[str, Callable[[], tuple[Any, np.ndarray]]] = {
+        "clusters 500 x 10": partial(make_classification, 500, 10, n_informative=5, random_state=seed),
+        "clusters 2,000 x 20": partial(make_classification, 2_000, 20, random_state=seed),
+        "clusters 6,000 x 20": partial(make_classification, 6_000, 20, n_informative=10, random_state=seed),
+        "five classes": partial(make_classification, 4_000, 20, n_informative=10, n_classes=5, random_state=seed),
+        "sphere 2,000 x 10": partial(make_hastie_10_2, 2_000, random_state=seed),
+        "sphere 12,000 x 10": partial(make_hastie_10_2, 12_000, random_state=seed),
+        "shells 2,500 x 10": partial(
+            make_gaussian_quantiles, n_samples=2_500, n_features=10, n_classes=2, random_state=seed
+        ),
+        "moons": partial(make_moons, 2_000, noise=0.3, random_state=seed),
+        "circles": partial(make_circles, 2_000, noise=0.15, factor=0.6, random_state=seed),
+        **{name: partial(kind, np.random.default_rng(seed)) for name, kind in OWN_KINDS.items()},
+    }
+    for name, make in kinds.items():
+        X, y = make()
+        yield name, (X if isinstance(X, pd.DataFrame) else pd.DataFrame(X).rename(columns=str)), y
+
+
+def _checkerboard(random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    X = random.uniform(size=(4_000, 6))
+    return X, (np.floor(4.0 * X[:, :2]).sum(axis=1) % 2 == 1) ^ (random.random(len(X)) < 0.05)
+
+
+def _parity(random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    X = random.normal(size=(4_000, 8))
+    return X, (X[:, :3] > 0).sum(axis=1) % 2 == 1
+
+
+def _categories(random: np.random.Generator) -> tuple[pd.DataFrame, np.ndarray]:
+    levels, number = random.integers(0, 12, size=(4_000, 5)), random.normal(size=4_000)
+    one, two = random.normal(size=(2, 12, 12))
+    odds = 1.5 * one[levels[:, 0], levels[:, 1]] + two[levels[:, 2], levels[:, 3]] + number
+    table = pd.DataFrame(levels).rename(columns="c{}".format).astype(str).astype("category")
+    return table.assign(number=number), random.random(4_000) < 1.0 / (1.0 + np.exp(-odds))
+
+
+def _counts(random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    y, rate = random.random(6_000) < 0.4, random.random((2, 50)) ** 5
+    is_there = random.random((6_000, 50)) < 0.12 + 0.3 * rate[y.astype(int)]
+    return np.where(is_there, random.exponential(size=is_there.shape), 0.0), y
+
+
+OWN_KINDS = {"checkerboard": _checkerboard, "parity": _parity, "categories": _categories, "counts": _counts}
 
 
 def follow(table: str, X: pd.DataFrame, y: np.ndarray, splitter: StratifiedShuffleSplit) -> None:

@@ -4,11 +4,16 @@ Under l2 the degrees of freedom are the trace of G (G + lambda)^-1, and risk / (
 other rows will be, as under l1. Lanczos' steps from a vector v lead to a small tridiagonal matrix. Its continued
 fraction is v' (G + lambda)^-1 v, for every lambda at once. From the margins that gives the risk, and from random signs,
 on the average, the trace.
+
+Voters that were grown to the targets have seen them: a degree of freedom costs more than one. How much more is what
+makes the estimate right at a strength for which the risk on other rows is known in another way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,11 +26,24 @@ Times = Callable[[np.ndarray], np.ndarray]  # from vectors (n, K) to the Gram ma
 
 MOST_STEPS, LOOK_EVERY = 40, 5
 SETTLED = 3  # looks in a row that find the same strength; after few steps the weak ones all look alike
-MOST_PROBES = 8  # vectors of random signs
+MOST_PROBES = 4  # vectors of random signs
 ENOUGH_EXAMPLES = 8_000.0  # of so many one vector will do: its chance is a small part of them
 ROUNDING = 1e-12
 MOST_FREEDOM = 0.5  # of the number of examples: beyond, the estimate is one small number by another
 TRIED = np.logspace(3.0, -2.0, 61)  # times the formula
+NEAR = np.logspace(1.0, -1.0, 17)  # times a strength that is known
+AS_KNOWN = len(NEAR) // 2
+COSTS = (1.2, 2.0)  # of a degree of freedom of voters that were grown: the least and the most, measured
+SAME_COST = 0.2
+MOST_LOOKS = 4  # the answer goes half of the way: more steps change it, but not what it is worth
+
+
+class Known(NamedTuple):
+    """Of voters that were grown to the targets: what a strength leaves of the first risk on other rows."""
+
+    strength: float
+    risk: float  # as a share
+    factor: np.ndarray  # of the penalty of each voter
 
 
 def ridge_by_gcv(times: Times, moments: Moments, fit_intercept: bool, n_examples: float) -> Strengths:
@@ -40,28 +58,65 @@ def ridge_by_gcv(times: Times, moments: Moments, fit_intercept: bool, n_examples
     n_examples : float
         What the weights are worth.
     """
-    margin, first_risk = np.ascontiguousarray(moments.centred(fit_intercept)[0].T), moments.target_risk(fit_intercept)
-    is_open = first_risk > 0  # there is something to explain
-    margin, first_risk, n_voters = margin[is_open], first_risk[is_open, None], moments.n_voters
-    formula = auto_strength("l2", "corrective", n_examples, 1.0, n_voters)
-    if not margin.any():
-        return Strengths(formula)
-    n_probes = int(np.clip(round(ENOUGH_EXAMPLES / n_examples), 1, MOST_PROBES))
-    signs = np.where(np.random.RandomState(0).random_sample((n_probes, n_voters)) < 0.5, -1.0, 1.0)
-    strength, n_outputs, best, points = formula * TRIED, len(margin), list[int](), tuple[Point, ...]()
-    for inverse, square in _resolvents(times, np.concatenate([margin, signs]), strength):
-        trace = n_voters - strength * inverse[n_outputs:].mean(axis=0) + fit_intercept
-        risk = first_risk - inverse[:n_outputs] - strength * square[:n_outputs]
-        risk = (np.maximum(risk, 0.0) / first_risk).mean(axis=0)
-        gcv = risk / np.maximum(1.0 - trace / n_examples, ROUNDING) ** 2
-        points = tuple(map(Point, strength.tolist(), risk.tolist(), gcv.tolist(), trace.tolist()))
-        best.append(_least(gcv, trace <= MOST_FREEDOM * n_examples))
+    formula = auto_strength("l2", "corrective", n_examples, 1.0, moments.n_voters)
+    strength, best, points = formula * TRIED, list[int](), tuple[Point, ...]()
+    for risk, freedom in _estimates(times, moments, fit_intercept, n_examples, strength):
+        points, gcv = _points(strength, risk, freedom, n_examples)
+        best.append(_least(gcv, freedom <= MOST_FREEDOM * n_examples))
         if best[-SETTLED:] == [best[-1]] * SETTLED:
             break
-    return Strengths(between(float(strength[best[-1]]), formula, n_examples, n_voters), points)
+    if not points:
+        return Strengths(formula)
+    return Strengths(between(float(strength[best[-1]]), formula, n_examples, moments.n_voters), points)
 
 
-def _least(gcv: np.ndarray, is_allowed: np.ndarray) -> int:
+def ridge_of_grown(
+    times: Times, moments: Moments, fit_intercept: bool, n_examples: float, known: Known
+) -> Strengths:  # fmt: skip
+    """The same of voters that were grown: near a strength that is known, half of the way to the least estimate."""
+    strength, points, cost = known.strength * NEAR, tuple[Point, ...](), np.inf
+    looks = _estimates(times, moments, fit_intercept, n_examples, strength, known.factor)
+    for risk, freedom in islice(looks, MOST_LOOKS):
+        before, cost = cost, (1.0 - np.sqrt(risk[AS_KNOWN] / known.risk)) * n_examples / freedom[AS_KNOWN]
+        points, gcv = _points(strength, risk, freedom, n_examples, float(np.clip(cost, *COSTS)))
+        if abs(cost - before) < SAME_COST:
+            break
+    if not points:
+        return Strengths(known.strength)
+    return Strengths(float(np.sqrt(strength[_least(gcv)] * known.strength)), points)
+
+
+def _estimates(
+    times: Times, moments: Moments, fit_intercept: bool, n_examples: float, strength: np.ndarray,
+    factor: np.ndarray | float = 1.0,
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:  # fmt: skip
+    """Of each strength the mean risk, as a share of the first, and the degrees of freedom, ever better.
+
+    None where there is nothing to explain.
+    """
+    margin, first_risk = np.ascontiguousarray(moments.centred(fit_intercept)[0].T), moments.target_risk(fit_intercept)
+    is_open = first_risk > 0  # there is something to explain
+    margin, first_risk, n_voters = margin[is_open] / factor, first_risk[is_open, None], moments.n_voters
+    if not margin.any():
+        return
+    n_probes = int(np.clip(round(ENOUGH_EXAMPLES / n_examples), 1, MOST_PROBES))
+    signs = np.where(np.random.RandomState(0).random_sample((n_probes, n_voters)) < 0.5, -1.0, 1.0)
+    n_outputs, start = len(margin), np.concatenate([margin, signs])
+    for inverse, square in _resolvents(lambda vectors: times(vectors / factor) / factor, start, strength):
+        trace = n_voters - strength * inverse[n_outputs:].mean(axis=0) + fit_intercept
+        risk = first_risk - inverse[:n_outputs] - strength * square[:n_outputs]
+        yield (np.maximum(risk, 0.0) / first_risk).mean(axis=0), trace
+
+
+def _points(
+    strength: np.ndarray, risk: np.ndarray, freedom: np.ndarray, n_examples: float, cost: float = 1.0
+) -> tuple[tuple[Point, ...], np.ndarray]:
+    gcv = risk / np.maximum(1.0 - cost * freedom / n_examples, ROUNDING) ** 2
+    columns = (strength, risk, gcv, freedom)
+    return tuple(map(Point, *(column.tolist() for column in columns))), gcv
+
+
+def _least(gcv: np.ndarray, is_allowed: np.ndarray | bool = True) -> int:
     """Where the estimate is at its least, or as good as that; the strongest is always allowed."""
     gcv = np.where(is_allowed, gcv, np.inf)
     return int(np.argmax(gcv <= gcv.min() * (1.0 + SAME)))

@@ -23,7 +23,8 @@ from ..fitting.losses import train_under_loss
 from ..fitting.measured import Measured, Options, solves_at_once
 from ..fitting.passes import begin
 from ..fitting.problem import Problem
-from ..fitting.rules import ridge_strength, train_ridge
+from ..fitting.rules import train_ridge
+from ..fitting.strength import law_of_rules
 from ..fitting.training import train
 from .folds import Fold, Folds
 from .losses import PATIENCE, strengths_of_loss
@@ -62,7 +63,7 @@ def candidates_with_trees(
     found = []
     for name in penalties:
         if name in ("l1", "l2") and isinstance(strengths[name], Integral) and options.mode == "corrective":
-            law, around = ridge_strength(measured, auto), AROUND_L2
+            law, around = law_of_rules(measured, auto), AROUND_L2
             if name == "l1":
                 law, around = _law_of_l1(measured, auto), AROUND_L1
             values = law * curvature * np.geomspace(*around, int(strengths[name]))

@@ -18,7 +18,8 @@ from ..boosting.strength import Strengths, strengths_by_gcv
 from .measured import Measured, Options, Trained
 from .passes import Passes, Stage, Training, minimise
 from .problem import Problem
-from .rules import ridge_strength, train_as_grown
+from .rules import train_as_grown
+from .strength import law_of_rules
 
 Watch = Callable[[Passes], str]
 
@@ -38,7 +39,7 @@ def train_under_loss(
         return train_as_grown(problem, measured, options, validation, every_stage=every_stage)
     first = constant(rows, loss)
     if options.penalty == "l2" and measured.grown is not None and options.reg_lambda == "auto":
-        strength = ridge_strength(measured, options) * loss.curvature
+        strength = law_of_rules(measured, options) * loss.curvature
         strengths, weight = [Strengths(strength)] * rows.n_outputs, first.weight
     else:
         strengths, weight = _strengths(problem, rows, loss, first, measured.rows.n_examples, options, tell)

@@ -17,38 +17,20 @@ from ..boosting.strength import Strengths
 from ..data.exact import exact_mean
 from ..voters.columns import Voters
 from .growth import Grown
-from .limits import penalty_factor
 from .measured import Measured, Options, Trained, loss_of
 from .problem import Problem
 from .ridge import Products, bounds_of, solve_ridge
 
-LEAST_R2, MOST_R2 = 0.02, 0.99  # that a strength is chosen by
 LEAST_RIDGE = 1e-12
-
-
-def ridge_strength(measured: Measured, options: Options) -> float:
-    """The strength of an l2 penalty on rules, in the units of the risk.
-
-    Were weights drawn at random, so that scores vary by as much as they explain, the best ridge would be the variance
-    of what is left over that of a weight: trace(G) / m * (1 - r2) / r2, with G the Gram matrix of centred voters, each
-    divided by its factor.
-    """
-    if options.reg_lambda != "auto":
-        return float(options.reg_lambda)
-    assert measured.grown is not None
-    r2 = min(max(measured.grown.r2, LEAST_R2), MOST_R2)
-    eta, factor = measured.moments.centred(bool(options.fit_intercept))[1], penalty_factor(measured.voters, "l2")
-    trace = math.fsum(np.maximum(eta, 0.0) / (1.0 if factor is None else factor * factor))
-    return trace / measured.rows.n_examples * (1.0 - r2) / r2
 
 
 def train_ridge(
     problem: Problem, measured: Measured, options: Options, validation: Measured | None,
     start: np.ndarray | None = None, *, every_stage: bool = False,
 ) -> Trained:  # fmt: skip
-    """Fit voters under l2, all weights at once; `start` are weights (K, n_outputs) to begin with."""
+    """Fit voters under l2, all weights at once, under a given strength; `start` are weights (K, n_outputs)."""
     moments, schedule, n_outputs = measured.moments, options.schedule, measured.moments.n_outputs
-    strength, first_risk = ridge_strength(measured, options), moments.target_risk(bool(options.fit_intercept))
+    strength, first_risk = float(options.reg_lambda), moments.target_risk(bool(options.fit_intercept))
     rows, y = measured.products(bool(options.fit_intercept))
     mean = moments.target_mean if options.fit_intercept else np.zeros(n_outputs)
     watch = _Watch(schedule, validation, mean, rows, every_stage)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 
@@ -14,15 +13,14 @@ from ..boosting.limits import narrowed
 from ..boosting.penalties import L1, Penalty, auto_strength, make_penalty
 from ..boosting.records import Progress
 from ..boosting.result import Boosted
-from ..boosting.reweight import MOST_TOGETHER, gram_of, times_each
 from ..boosting.rounds import open_run, run_rounds
 from ..boosting.schedule import Schedule
 from ..boosting.strength import Strengths, strengths_by_gcv
-from ..boosting.trace import ridge_by_gcv
 from ..moments.moments import Moments
 from .measured import Measured, Options, Trained, Warm, solves_at_once
 from .problem import Problem
-from .rules import ridge_strength, train_as_grown, train_ridge
+from .rules import train_as_grown, train_ridge
+from .strength import ridge_of_all
 
 
 def train(
@@ -36,7 +34,7 @@ def train(
     """
     if options.mode == "forward" and measured.grown is not None:
         return train_as_grown(problem, measured, options, validation, every_stage=every_stage)
-    if warm is None and (ridge := ridge_of_all(measured, options)) is not None:
+    if not warm and (ridge := ridge_of_all(measured, options)) is not None:
         options = options.with_strength(ridge.chosen)
         trained = train(problem, measured, options, validation=validation, tell=tell, every_stage=every_stage)
         return replace(trained, strengths=[ridge] * len(trained.strengths))
@@ -131,32 +129,9 @@ class _Fit:
             return _theory_lambda(self.problem, self.measured, options, self.output)
         if options.strength != "auto":
             return float(options.strength)
-        if options.penalty == "l2" and self.measured.grown is not None:
-            return ridge_strength(self.measured, options)
         target_scale = float(np.sqrt(moments.target_risk(options.fit_intercept)[self.output]))
         n_examples = self.measured.rows.n_examples
         return auto_strength(options.penalty, options.mode, n_examples, target_scale, moments.n_voters)
-
-
-def ridge_of_all(measured: Measured, options: Options) -> Strengths | None:
-    """The strength of an l2 penalty on stumps, the same for all outputs; None where it is not to be chosen here.
-
-    That takes products with the Gram matrix: of few voters all of it is known in the end, and for more the rows must be
-    there. The others have a formula.
-    """
-    moments, fit_intercept = measured.moments, bool(options.fit_intercept)
-    is_free = options.penalty == "l2" and options.mode == "corrective" and options.reg_lambda == "auto"
-    if not is_free or measured.voters.trees or moments.n_voters == 0:
-        return None
-    n_examples = measured.rows.n_examples
-    if solves_at_once(measured, options):
-        products, _ = measured.products(fit_intercept)
-        return ridge_by_gcv(products.gram_times, moments, fit_intercept, n_examples)
-    if moments.n_voters > MOST_TOGETHER:
-        return None
-    with moments.gram.lease() as columns:
-        gram = gram_of(moments, columns, np.arange(moments.n_voters), fit_intercept)
-        return ridge_by_gcv(partial(times_each, gram), moments, fit_intercept, n_examples)
 
 
 def _theory_lambda(problem: Problem, measured: Measured, options: Options, output: int) -> float:

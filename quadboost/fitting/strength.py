@@ -1,0 +1,64 @@
+"""The strength of an l2 penalty, the same for all outputs: of stumps by what moments say, of rules also by a law."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import numpy as np
+
+from ..boosting.reweight import MOST_TOGETHER, gram_of, times_each
+from ..boosting.strength import Strengths
+from ..boosting.trace import Known, ridge_by_gcv, ridge_of_grown
+from .limits import penalty_factor
+from .measured import Measured, Options, solves_at_once
+
+LEAST_R2, MOST_R2 = 0.02, 0.99  # that a strength is chosen by
+ENOUGH = 20_000  # examples: for rules on more the law will do, which takes no passes over them
+
+
+def ridge_of_all(measured: Measured, options: Options) -> Strengths | None:
+    """The strength that cross-validation by moments chooses; None where it is not to be chosen here.
+
+    That takes products with the Gram matrix: of few voters all of it is known in the end, and for more the rows must be
+    there. The others have a formula.
+    """
+    moments, fit_intercept = measured.moments, bool(options.fit_intercept)
+    is_free = options.penalty == "l2" and options.mode == "corrective" and options.reg_lambda == "auto"
+    if not is_free or moments.n_voters == 0:
+        return None
+    n_examples = measured.rows.n_examples
+    if measured.voters.trees:
+        known = _known(measured, fit_intercept)
+        if n_examples > ENOUGH or moments.n_outputs > 1:
+            return Strengths(known.strength)
+        products, _ = measured.products(fit_intercept)
+        return ridge_of_grown(products.gram_times, moments, fit_intercept, n_examples, known)
+    if solves_at_once(measured, options):
+        products, _ = measured.products(fit_intercept)
+        return ridge_by_gcv(products.gram_times, moments, fit_intercept, n_examples)
+    if moments.n_voters > MOST_TOGETHER:
+        return None
+    with moments.gram.lease() as columns:
+        gram = gram_of(moments, columns, np.arange(moments.n_voters), fit_intercept)
+        return ridge_by_gcv(partial(times_each, gram), moments, fit_intercept, n_examples)
+
+
+def law_of_rules(measured: Measured, options: Options) -> float:
+    """What is expected of the strength of an l2 penalty on rules, in the units of the risk.
+
+    Were weights drawn at random, so that scores vary by as much as they explain, the best ridge would be the variance
+    of what is left over that of a weight: trace(G) / m * (1 - r2) / r2, with G the Gram matrix of centred voters, each
+    divided by its factor.
+    """
+    return _known(measured, bool(options.fit_intercept)).strength
+
+
+def _known(measured: Measured, fit_intercept: bool) -> Known:
+    assert measured.grown is not None
+    r2 = min(max(measured.grown.r2, LEAST_R2), MOST_R2)
+    eta, factor = measured.moments.centred(fit_intercept)[1], penalty_factor(measured.voters, "l2")
+    if factor is None:
+        factor = np.ones(len(eta))
+    trace = math.fsum(np.maximum(eta, 0.0) / (factor * factor))
+    return Known(trace / measured.rows.n_examples * (1.0 - r2) / r2, 1.0 - r2, factor)
