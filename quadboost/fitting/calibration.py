@@ -9,6 +9,7 @@ Elsewhere (l2, linf, forward) small tables are divided into folds.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -33,6 +34,7 @@ MOST_STEPS = 100
 MOST_LOSS = 1e3  # of a row: more says nothing more
 NEAR = 1e-10  # a step that changes no figure by more is the last
 FLATTEST = 1e-6  # slope of a link where scores say nothing of the labels, or the contrary: their order stays
+CLEARLY = 12.0  # twice the gain in log-likelihood by which log-odds are a curve and no line
 STEEPEST = 1e6  # slope of a link, in units of the spread of the scores: of data that can be told apart without an error
 
 
@@ -65,7 +67,7 @@ def calibrate_at_once(
     intercept = np.array([result.intercept for result in boosted])
     ask = measured.scored(weight, intercept)
     if measured.grown is not None:
-        return fit_link(ask, _leverage_of_grown(measured, options, ask))
+        return fit_link(ask, _leverage_of_grown(measured, options, ask), may_bend=False)
     if _counts_voters(options):
         return fit_link(ask, (np.count_nonzero(weight, axis=0) + 1.0) / measured.rows.n_examples)
     return fit_link(ask)
@@ -137,8 +139,11 @@ def left_out(scores: np.ndarray, y: np.ndarray, leverage: np.ndarray | None) -> 
     return (scores - leverage * y) / (1.0 - leverage)
 
 
-def fit_link(ask: Ask, leverage: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+def fit_link(ask: Ask, leverage: np.ndarray | None = None, *, may_bend: bool = True) -> tuple[np.ndarray, np.ndarray]:
     """Intercept a and slope b of the log-odds a + b F for each column of scores of rows with labels -1 and +1.
+
+    `may_bend` says whether curved log-odds may move the border between two classes. Those of rules are bent by what is
+    taken from their scores.
 
     Scores are taken as if each row had been left out, by its leverage. Of several columns the probabilities are the
     softmax: a for each, and one b for all. As Platt has it, each class counts as one example more than it has: no odds
@@ -151,7 +156,7 @@ def fit_link(ask: Ask, leverage: np.ndarray | None = None) -> tuple[np.ndarray, 
         width = (high - low) / CELLS or 1.0
         mass = ask(partial(_histogram, leverage, survey.extent, low, width), np.add)
         used = mass.any(axis=0)
-        a, b = _two_classes((low + width * (np.arange(CELLS) + 0.5))[used], mass[:, used], doubt)
+        a, b = _two_classes((low + width * (np.arange(CELLS) + 0.5))[used], mass[:, used], doubt, may_bend)
         return np.array([a]), np.array([b])
     return _several_classes(ask, leverage, survey, doubt)
 
@@ -222,8 +227,12 @@ def _histogram(
     return np.bincount(cell, _rounded(extent, rows), 2 * CELLS).reshape(2, CELLS)
 
 
-def _two_classes(score: np.ndarray, mass: np.ndarray, doubt: np.ndarray) -> tuple[float, float]:
-    """Newton's method; `doubt` is the share of each class that is taken for the other."""
+def _two_classes(score: np.ndarray, mass: np.ndarray, doubt: np.ndarray, may_bend: bool) -> tuple[float, float]:
+    """The likeliest line; `doubt` is the share of each class that is taken for the other.
+
+    Where the log-odds are clearly a curve, the line should be right where labels change: there it crosses zero as the
+    curve does.
+    """
     total = mass.sum(axis=0)
     target = (mass[1] * (1.0 - doubt[1]) + mass[0] * doubt[0]) / total
     centre = float((total * score).sum() / total.sum())
@@ -233,31 +242,58 @@ def _two_classes(score: np.ndarray, mass: np.ndarray, doubt: np.ndarray) -> tupl
     if spread == 0:
         return constant, FLATTEST
     x = (score - centre) / spread
-    line = np.array([constant, 1.0])
+    (first, slope), loss = _likeliest([np.ones_like(x), x], total, target, [constant, 1.0])
+    if slope / spread < FLATTEST:  # the intercept beside another slope would be wrong
+        return constant, FLATTEST
+    if may_bend:
+        curve, its_loss = _likeliest([np.ones_like(x), x, x * x], total, target, [first, slope, 0.0])
+        border, n_examples = _where_rising(curve), float((1.0 / doubt - 2.0).sum())
+        is_clear = 2.0 * (loss - its_loss) / total.sum() * n_examples > CLEARLY
+        if is_clear and x.min() < border < x.max():
+            (steepness,), _ = _likeliest([x - border], total, target, [slope])
+            if steepness / spread >= FLATTEST:
+                slope = min(steepness, STEEPEST)
+                first = -border * slope
+    slope_there = min(float(slope), STEEPEST) / spread
+    return float(first) - slope_there * centre, slope_there
 
-    def loss(line: np.ndarray) -> float:
-        odds = line[0] + line[1] * x
+
+def _where_rising(curve: np.ndarray) -> float:
+    """Where a parabola rises through zero; nan if it does not."""
+    first, slope, bend = curve.tolist()
+    inner = slope * slope - 4.0 * first * bend
+    below = slope + math.sqrt(inner) if inner >= 0.0 else 0.0
+    return -2.0 * first / below if below > 0.0 else math.nan
+
+
+def _likeliest(
+    terms: list[np.ndarray], total: np.ndarray, target: np.ndarray, start: list[float]
+) -> tuple[np.ndarray, float]:
+    """Log-odds as a sum of terms, by Newton's method: the factor of each, and the loss."""
+
+    def odds_of(factors: np.ndarray) -> np.ndarray:
+        return np.add.reduce([factor * term for factor, term in zip(factors, terms, strict=True)])
+
+    def loss(factors: np.ndarray) -> float:
+        odds = odds_of(factors)
         return float((total * (np.logaddexp(0.0, odds) - target * odds)).sum())
 
+    factors = np.array(start)
     for _ in range(MOST_STEPS):
-        odds = line[0] + line[1] * x
-        chance = 0.5 * (1.0 + np.tanh(0.5 * odds))
+        chance = 0.5 * (1.0 + np.tanh(0.5 * odds_of(factors)))
         slope, curve = total * (chance - target), total * chance * (1.0 - chance)
-        gradient = np.array([slope.sum(), (slope * x).sum()])
-        hessian = np.array([[curve.sum(), (curve * x).sum()], [(curve * x).sum(), (curve * x * x).sum()]])
+        gradient = np.array([(slope * term).sum() for term in terms])
+        hessian = np.array([[(curve * one * other).sum() for other in terms] for one in terms])
         step = _solved(hessian, gradient)
-        part, before = 1.0, loss(line)
-        while loss(line - part * step) > before and part > NEAR:
+        part, before = 1.0, loss(factors)
+        while loss(factors - part * step) > before and part > NEAR:
             part /= 2.0
         if part <= NEAR:  # what is left to gain is rounding
             break
-        line = line - part * step
-        if np.abs(part * step).max() < NEAR * (1.0 + np.abs(line).max()):
+        factors = factors - part * step
+        if np.abs(part * step).max() < NEAR * (1.0 + np.abs(factors).max()):
             break
-    if line[1] / spread < FLATTEST:  # the intercept beside another slope would be wrong
-        return constant, FLATTEST
-    slope_there = min(float(line[1]), STEEPEST) / spread
-    return float(line[0]) - slope_there * centre, slope_there
+    return factors, loss(factors)
 
 
 def _several_classes(

@@ -183,7 +183,7 @@ def test_text_and_missing_values_of_a_frame_are_split_by():
     y = (frame.town == "Rome") ^ (frame.age.isna() | (frame.age > 50))
     model = QuadBoostClassifier(n_trees=20, max_leaves=6).fit(frame, y)
     assert model.score(frame, y) > 0.98
-    assert abs(QuadBoostClassifier().fit(frame, y).score(frame, y) - 0.6) < 0.15
+    assert QuadBoostClassifier().fit(frame, y).score(frame, y) < 0.9
     said = str(model.ensemble_.rules()[:3])
     assert "town" in said
     assert "age" in said

@@ -70,6 +70,29 @@ def test_the_link_of_two_classes_is_the_likeliest(weight):
     assert b[0] < best.x[1]  # doubt
 
 
+def labels_by(odds, seed=0):
+    return np.where(np.random.default_rng(seed).random(len(odds)) < 1 / (1 + np.exp(-odds)), 1.0, -1.0)[:, None]
+
+
+def test_where_log_odds_are_a_curve_labels_change_where_it_rises_through_zero():
+    scores = np.random.default_rng(3).normal(size=(20_000, 1))
+    rows = rows_of(labels_by(-0.3 + scores[:, 0] + 0.8 * scores[:, 0] ** 2))
+    border = (-1 + np.sqrt(1 + 4 * 0.3 * 0.8)) / (2 * 0.8)
+    a, b = fit_link(asked(scores, rows))
+    assert -a[0] / b[0] == pytest.approx(border, abs=0.03)
+    a, b = fit_link(asked(scores, rows), may_bend=False)
+    assert abs(-a[0] / b[0] - border) > 0.1
+
+
+@pytest.mark.parametrize("bend", [0.0, 30.0])
+def test_where_they_are_a_line_or_rise_through_zero_nowhere_the_line_is_the_likeliest(bend):
+    scores = np.random.default_rng(4).normal(size=(3_000, 1))
+    rows = rows_of(
+        labels_by(0.3 + 2 * scores[:, 0] if not bend else 0.5 + 0.1 * scores[:, 0] + bend * scores[:, 0] ** 2)
+    )
+    assert fit_link(asked(scores, rows)) == fit_link(asked(scores, rows), may_bend=False)
+
+
 def test_the_link_of_several_classes_is_the_likeliest():
     scores = RNG.normal(size=(M, 3))
     label = (3 * scores + [0.5, 0, -0.5] + RNG.gumbel(size=(M, 3))).argmax(axis=1)
