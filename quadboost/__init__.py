@@ -10,6 +10,7 @@ from ._version import __version__
 if TYPE_CHECKING:
     from .boosting.boost import boost
     from .boosting.result import Boosted
+    from .choosing.hashed import HashedFolds
     from .choosing.path import RegularizationPath, regularization_path
     from .estimators.cv import QuadBoostClassifierCV, QuadBoostRegressorCV
     from .estimators.plain import QuadBoostClassifier, QuadBoostRegressor
@@ -36,6 +37,7 @@ _HOME = {
     "QuadBoostClassifierCV": "estimators.cv",
     "QuadBoostRegressorCV": "estimators.cv",
     "Rows": "parts.rows",
+    "HashedFolds": "choosing.hashed",
     "RegularizationPath": "choosing.path",
     "regularization_path": "choosing.path",
     "Explanation": "explain.terms",
@@ -46,6 +48,7 @@ __all__ = [
     "Boosted",
     "Ensemble",
     "Explanation",
+    "HashedFolds",
     "ModelFileError",
     "Moments",
     "QuadBoostClassifier",

@@ -21,6 +21,7 @@ from ..boosting.losses import make_loss
 from ..boosting.result import Boosted
 from ..choosing.bands import bin_errors
 from ..choosing.folds import Fold, Folds, Split
+from ..choosing.hashed import HashedFolds
 from ..choosing.losses import cross_validate_loss, strengths_of_loss
 from ..choosing.plots import plot_surface
 from ..choosing.rules import candidates_with_trees, cross_validate_rules
@@ -59,9 +60,9 @@ SEARCH_PARAMETERS = """penalty : {"auto", "l1", "l2", "linf", None} or a list of
     rounds : None, int or list of ints
         Numbers of rounds to try. None: every one up to `max_rounds` where `scoring` is "risk", else 50 of them; a whole
         number: so many, evenly on a log scale.
-    cv : int, splitter, or iterable of (train, test) row numbers
+    cv : int, splitter, HashedFolds, or iterable of (train, test) row numbers
         A whole number: so many folds, stratified by class for a classifier and never dividing a group, in the order
-        of the rows as always in scikit-learn.
+        of the rows as always in scikit-learn. `HashedFolds` looks at what rows are in place of their order.
     scoring : "risk", "error", the name of a scikit-learn scorer, or a callable(estimator, X, y)
         "risk" is the mean squared residual, from the moments of the rows held out, and costs next to nothing (under
         another loss: the mean loss);
@@ -186,9 +187,14 @@ class _Search(QuadBoost):
             for value in ([np.nan] if name is None else values(name))
         ]
 
-    def _splits(self, X: Any, y: np.ndarray, kept: np.ndarray | None, groups: Any) -> list[Split]:
+    def _splits(self, problem: Problem, y: np.ndarray, groups: Any, options: Options) -> list[Split]:
         """The splits, in numbers of the rows that are kept."""
-        cv = self.cv
+        cv, X, kept = self.cv, problem.examples.X, problem.examples.kept
+        if isinstance(cv, HashedFolds):
+            if groups is not None:
+                raise ValueError(f"cv={cv} may divide a group; give a number, or a splitter that knows groups")
+            voters = problem.voters(problem.rows, options.thresholds, options.spacing, options.n_threads)
+            return cv.of(problem.rows.code(voters, options.n_threads))
         if isinstance(cv, Integral):
             at_least("cv", cv, 2)
         if isinstance(cv, type):
@@ -228,7 +234,7 @@ class _Search(QuadBoost):
         """Score all candidates, choose, and fit the choice to all rows; y is of all rows of X, as the user gave it."""
         checked = real_targets if problem.classes is None else labels_of
         y = problem.examples.y if problem.examples.kept is None else checked(y)
-        splits = self._splits(problem.examples.X, y, problem.examples.kept, groups)
+        splits = self._splits(problem, y, groups, options)
         rounds = self._rounds()
         most = None if rounds is None else int(rounds[-1])
         folds = Folds(problem, splits, options, thresholds_per_fold=self.thresholds_per_fold, max_rounds=most)
