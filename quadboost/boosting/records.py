@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from .. import _core
+
 EDGE, WEIGHT, TOTAL, RISK, OBJECTIVE, VALIDATION_RISK = range(6)  # columns of the kernel's log
 
 
@@ -28,7 +30,12 @@ class Trace:
     weight: np.ndarray  # that it then had
     sweeps: list[Sweep]
     first_intercept: float
-    centre: dict[int, float]  # by how much the intercept falls when a voter's weight rises by 1
+    centre: np.ndarray  # of every voter: by how much the intercept falls when its weight rises by 1
+
+    @classmethod
+    def without_rounds(cls, intercept: float) -> Trace:
+        """That of a fit that was not made by rounds."""
+        return cls(np.empty(0, np.int64), np.empty(0), [], intercept, np.empty(0))
 
     def updates(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Voters whose weight changed, in order, their new weights, and how many changes each round ends with."""
@@ -41,15 +48,13 @@ class Trace:
             first = sweep.round
         return np.concatenate([*voters, self.voter[first:]]), np.concatenate([*weights, self.weight[first:]]), end
 
-    def centres(self, n_voters: int) -> np.ndarray:
-        """`centre` of every voter; zero for those that were never drawn."""
-        centre = np.zeros(n_voters)
-        centre[list(self.centre)] = list(self.centre.values())
-        return centre
+    def intercept_at(self, weight: np.ndarray) -> float:
+        """The intercept that goes with weights of this run."""
+        return self.first_intercept - (_core.dot(self.centre, weight) if len(self.centre) else 0.0)
 
     def changes(self, n_voters: int) -> Iterator[tuple[np.ndarray, np.ndarray, float]]:
         """For each round the voters whose weight changed, by how much, and by how much the intercept fell."""
-        weight, centre = np.zeros(n_voters), self.centres(n_voters)
+        weight = np.zeros(n_voters)
         voters, weights, ends = self.updates()
         first = 0
         for end in ends.tolist():
@@ -57,7 +62,7 @@ class Trace:
             before = weight[voter]
             weight[voters[first:end]] = weights[first:end]  # of several the last counts
             delta = weight[voter] - before
-            yield voter, delta, float(delta @ centre[voter])
+            yield voter, delta, float(delta @ self.centre[voter])
             first = end
 
     def weights_at(self, round: int, n_voters: int) -> np.ndarray:

@@ -402,8 +402,7 @@ class Run:
                 break
 
     def result(self) -> Boosted:
-        progress = self._progress()
-        trace = self._trace(progress)
+        progress, trace = self._progress(), self.trace()
         log, best, edge, objective = progress.log, self.n_rounds, self.edge, self.kernel.objective
         history = {
             "voter": progress.voter,
@@ -422,7 +421,7 @@ class Run:
         risk = self.risk
         return Boosted(
             weight=self.weight.copy(),
-            intercept=self.first_intercept - _core.dot(self.centre, self.weight),
+            intercept=trace.intercept_at(self.weight),
             edge=edge,
             risk=risk,
             objective=float(objective),
@@ -449,22 +448,11 @@ class Run:
             settings=self._settings(),
         )
 
-    def updates(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Every weight so far, in order: as a trace has them."""
-        voter, total = self.voter[: self.n_rounds], self.log[: self.n_rounds, TOTAL]
-        return Trace(voter, total, self.sweeps, self.first_intercept, {}).updates()
-
-    def _trace(self, progress: Progress) -> Trace:
-        is_drawn = np.zeros(len(self.weight), dtype=bool)
-        is_drawn[np.concatenate([progress.voter, *(sweep.voter for sweep in progress.sweeps)])] = True
-        drawn = np.flatnonzero(is_drawn)
-        return Trace(
-            voter=progress.voter,
-            weight=progress.log[:, TOTAL].copy(),
-            sweeps=progress.sweeps,
-            first_intercept=self.first_intercept,
-            centre=dict(zip(drawn.tolist(), self.centre[drawn].tolist(), strict=True)),
-        )
+    def trace(self) -> Trace:
+        """Every weight so far."""
+        sweeps = [sweep for sweep in self.sweeps if sweep.round <= self.n_rounds]
+        voter, total = self.voter[: self.n_rounds].copy(), self.log[: self.n_rounds, TOTAL].copy()
+        return Trace(voter, total, sweeps, self.first_intercept, self.centre)
 
 
 def _cannot_go_on(name: str, before: Any, now: Any) -> str:

@@ -7,7 +7,9 @@ rows are mostly the same.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +18,7 @@ from ..fitting.losses import train_under_loss
 from ..fitting.measured import Options
 from ..fitting.problem import shape_bins
 from ..model.ensemble import Ensemble
+from ..model.shape_functions import ShapeFunction
 from ..moments.sums import ColumnSums
 from ..voters.columns import Voters
 from .folds import Folds
@@ -35,15 +38,16 @@ def bin_errors(folds: Folds, options: Options, ensemble: Ensemble, table: Table,
         return None
     options = replace(options, n_threads=1, schedule=replace(options.schedule, callback=None))
     scale = folds.problem.target_scale * ensemble.slope
+    shapes = [_Shape.of(folds, shape) for shape in ensemble.shape_functions()]
 
     def curves(number: int) -> np.ndarray:
         if options.loss == "squared":
             learnt = table.learnt[int(table.candidate[row]), number]
-            return _curves(folds, ensemble, learnt.voters, learnt.weights_at(int(table.rounds[row])) * scale)
+            return _curves(shapes, learnt.voters, learnt.weights_at(int(table.rounds[row])) * scale)
         measured = folds.parts(number)[0]  # the search stops its passes early
         trained = train_under_loss(folds.problem, measured, options)
         weight = np.column_stack([result.weight for result in trained.boosted])
-        return _curves(folds, ensemble, measured.voters, weight * scale)
+        return _curves(shapes, measured.voters, weight * scale)
 
     found = np.array(in_threads(curves, range(len(folds.splits)), folds.n_workers))
     n_folds = len(found)
@@ -51,22 +55,36 @@ def bin_errors(folds: Folds, options: Options, ensemble: Ensemble, table: Table,
     return errors[:, 0] if ensemble.weight.ndim == 1 else errors
 
 
-def _curves(folds: Folds, ensemble: Ensemble, voters: Voters, weight: np.ndarray) -> np.ndarray:
-    """What the voters of a fold add up to in each bin of the model's shape functions, less its mean."""
-    sums = folds.all_rows.sums
-    assert isinstance(sums, ColumnSums)
-    found = [np.empty((0, weight.shape[1]))]
-    for shape in ensemble.shape_functions():
-        column, mass = shape.feature, sums.mass_of(shape.feature)
-        # The fold may have cuts of its own: a bin of all rows has the value of its largest one.
-        largest = np.append(folds.voters.cuts[column], np.inf)
-        bins = np.append(np.searchsorted(voters.cuts[column], largest), -1)
-        values = voters.step_values(weight, np.array([column]))[0][bins]
-        values -= mass @ values / mass.sum()
-        cuts = np.searchsorted(folds.voters.cuts[column], shape.thresholds)
-        shape_bin = shape_bins(folds.voters, column, cuts)
+class _Shape(NamedTuple):
+    """What it takes to average the bins of a column over those of a shape function."""
+
+    column: int
+    mass: np.ndarray  # of each bin of the column
+    largest: np.ndarray  # value in it
+    shape_bin: np.ndarray  # that it belongs to
+    share: np.ndarray  # that it has in it
+
+    @classmethod
+    def of(cls, folds: Folds, shape: ShapeFunction) -> _Shape:
+        sums, column = folds.all_rows.sums, shape.feature
+        assert isinstance(sums, ColumnSums)
+        mass, all_cuts = sums.mass_of(column), folds.voters.cuts[column]
+        shape_bin = shape_bins(folds.voters, column, np.searchsorted(all_cuts, shape.thresholds))
         has_rows = (np.bincount(shape_bin, mass) > 0)[shape_bin]
         share = np.where(has_rows, mass, 1.0)  # without a row, each counts the same
-        total = np.bincount(shape_bin, share)
-        found.append(np.column_stack([np.bincount(shape_bin, share * of_output) / total for of_output in values.T]))
+        return cls(
+            column, mass, np.append(all_cuts, np.inf), shape_bin, share / np.bincount(shape_bin, share)[shape_bin]
+        )
+
+
+def _curves(shapes: Sequence[_Shape], voters: Voters, weight: np.ndarray) -> np.ndarray:
+    """What the voters of a fold add up to in each bin of the model's shape functions, less its mean."""
+    values, start = voters.step_values(weight, np.array([shape.column for shape in shapes], dtype=np.int64))
+    found = [np.empty((0, weight.shape[1]))]
+    for shape, first, end in zip(shapes, start, start[1:], strict=False):
+        # The fold may have cuts of its own: a bin of all rows has the value of its largest one.
+        bins = np.append(np.searchsorted(voters.cuts[shape.column], shape.largest), -1)
+        of_bins = values[first:end][bins]
+        of_bins -= shape.mass @ of_bins / shape.mass.sum()
+        found.append(np.column_stack([np.bincount(shape.shape_bin, shape.share * one) for one in of_bins.T]))
     return np.concatenate(found)

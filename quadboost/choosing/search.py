@@ -196,7 +196,7 @@ def cross_validate(
             followed = _follow(folds.problem, fold, candidates[c], folds.options, rounds, hopeless, stop)
             if stop.is_set():
                 return
-            learnt[c, number] = Learnt(fold.voters, [replace(run.trace, centre={}) for run, _ in followed])
+            learnt[c, number] = Learnt(fold.voters, [replace(run.trace(), centre=np.empty(0)) for run, _ in followed])
             longest = max(len(risk) - 1 for _, risk in followed)
             wanted = np.arange(1, max(1, longest) + 1) if rounds is None else rounds
             if judge is None:
@@ -204,7 +204,7 @@ def cross_validate(
                 curves[c][number] = np.mean(risks, axis=0)
             else:
                 after, stage_of = np.unique(np.minimum(wanted, longest), return_inverse=True)
-                stages = zip(*(_stages(fold, run, after.tolist()) for run, _ in followed), strict=True)
+                stages = zip(*(_stages(fold, run.result(), after.tolist()) for run, _ in followed), strict=True)
                 scores = np.array([judge(fold, stage) for stage in stages])[stage_of]
                 is_known = ~np.any([np.isnan(risk[np.minimum(wanted, len(risk) - 1)]) for _, risk in followed], axis=0)
                 curves[c][number] = np.where(is_known, scores, np.nan)
@@ -244,7 +244,7 @@ def _same_length(curves: Sequence[np.ndarray], length: int) -> np.ndarray:
 def _follow(
     problem: Problem, fold: Fold, candidate: Candidate, options: Options, rounds: np.ndarray | None, hopeless: float,
     stop: Event,
-) -> list[tuple[Boosted, np.ndarray]]:  # fmt: skip
+) -> list[tuple[Run, np.ndarray]]:  # fmt: skip
     """One run of rounds per output, with its risk on the rows held out, before the first round and after each.
 
     A run whose risk there is `hopeless` times the least is given up: what it learns since then is noise. What it would
@@ -268,7 +268,7 @@ def _follow(
                 run.go(replace(schedule, max_rounds=until))
                 held_out.follow(run)
             is_given_up = run.n_rounds == until < most
-            found.append((run.result(), np.append(held_out.risk, np.nan) if is_given_up else held_out.risk))
+            found.append((run, np.append(held_out.risk, np.nan) if is_given_up else held_out.risk))
     return found
 
 
@@ -290,7 +290,7 @@ class _HeldOut:
 
     def follow(self, run: Run) -> None:
         """What the run did since the last time."""
-        voter, new_weight, end = run.updates()
+        voter, new_weight, end = run.trace().updates()
         risk, done = np.empty(len(voter)), self.n_followed
         with self.moments.gram.lease() as columns:
             while done < len(voter):
@@ -304,10 +304,9 @@ class _HeldOut:
 
 def _stages(fold: Fold, run: Boosted, rounds: Sequence[int]) -> Iterator[Boosted]:
     """The run cut off after each number of rounds: weights and intercept only."""
-    n_voters = fold.train.n_voters
-    centre = run.trace.centres(n_voters)
-    for weight in run.trace.weights_along(np.minimum(rounds, run.n_rounds).tolist(), n_voters):
-        yield replace(run, weight=weight, intercept=run.trace.first_intercept - _core.dot(centre, weight))
+    trace = run.trace
+    for weight in trace.weights_along(np.minimum(rounds, run.n_rounds).tolist(), fold.train.n_voters):
+        yield replace(run, weight=weight, intercept=trace.intercept_at(weight))
 
 
 def risk_of_constants(moments: Moments, score: np.ndarray) -> np.ndarray:

@@ -203,10 +203,8 @@ def _after(trained: Trained, round: int) -> list[Boosted]:
     for result in trained.boosted:
         n_rounds = min(round, len(result.trace.voter))
         weight = result.trace.weights_at(n_rounds, trained.voters.n_voters)
-        centre = result.trace.centres(trained.voters.n_voters)
-        intercept = result.trace.first_intercept - float((centre * weight).sum())
         if n_rounds != result.n_rounds:
             risk, objective = (float(result.history[name][n_rounds - 1]) for name in ("risk", "objective"))
             result = _unproved(replace(result, risk=risk, objective=objective))
-        stages.append(replace(result, weight=weight, intercept=intercept, n_rounds=n_rounds))
+        stages.append(replace(result, weight=weight, intercept=result.trace.intercept_at(weight), n_rounds=n_rounds))
     return stages

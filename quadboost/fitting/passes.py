@@ -244,7 +244,7 @@ class Passes:
                 edge=np.full(len(stage.weight), np.nan), risk=stage.loss, objective=stage.objective,
                 first_risk=self.first_objective, dual_gap=np.nan, violation=np.nan,
                 n_rounds=int(self.n_rounds[output]), history={}, stop_reason="",
-                trace=Trace(np.empty(0, np.int64), np.empty(0), [], float(stage.intercept[output]), {}), progress=None,
+                trace=Trace.without_rounds(float(stage.intercept[output])), progress=None,
             )
             for output in range(len(self.penalties))
         ]  # fmt: skip

@@ -155,7 +155,7 @@ def _plain_result(
     dual_gap: float = np.nan, violation: float = np.nan,
 ) -> Boosted:  # fmt: skip
     """The outcome of a fit that was not made by rounds."""
-    trace = Trace(np.empty(0, np.int64), np.empty(0), [], float(intercept), {})
+    trace = Trace.without_rounds(float(intercept))
     objective = risk if objective is None else objective
     return Boosted(
         np.ascontiguousarray(weight), float(intercept), edge, float(risk), float(objective), float(first_risk),

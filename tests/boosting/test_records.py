@@ -25,7 +25,7 @@ def random_trace(seed):
         weight=rng.normal(size=n_rounds),
         sweeps=[sweep(round) for round in after],
         first_intercept=0.5,
-        centre={3: 0.25, 5: -1.0},
+        centre=rng.normal(size=N_VOTERS),
     )
 
 
@@ -70,7 +70,7 @@ def test_all_changes_are_those_of_every_round(seed):
 @pytest.mark.parametrize("seed", range(40))
 def test_changes_of_a_round_lead_from_one_stage_to_the_next(seed):
     trace = random_trace(seed)
-    stages, centres = replayed(trace), trace.centres(N_VOTERS)
+    stages = replayed(trace)
     found = list(trace.changes(N_VOTERS))
     assert len(found) == len(trace.voter)
     for (voter, delta, fall), before, after in zip(found, stages[:-1], stages[1:], strict=True):
@@ -78,8 +78,4 @@ def test_changes_of_a_round_lead_from_one_stage_to_the_next(seed):
         change = np.zeros(N_VOTERS)
         change[voter] = delta
         np.testing.assert_array_equal(change, after - before)
-        assert fall == pytest.approx(centres @ change, abs=1e-15)
-
-
-def test_centres_of_voters_that_were_never_drawn_are_zero():
-    np.testing.assert_array_equal(random_trace(0).centres(7), [0, 0, 0, 0.25, 0, -1, 0])
+        assert fall == pytest.approx(trace.centre @ change, abs=1e-15)
