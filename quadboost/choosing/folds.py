@@ -74,7 +74,7 @@ class Folds:
         self.weight = None if rows.weight is None else Extent.of(len(rows.y), rows.weight).round(rows.weight)
         self.all_rows = column_moments(
             self.voters, self.codes, rows.y, rows.weight, cache_bytes=options.cache_bytes // 2,
-            n_threads=n_threads if self.n_workers == 1 else 1,  # each worker is a thread already
+            n_threads=n_threads,
         )  # fmt: skip
         self.shared = self.all_rows.gram.columns()
         self.shared.store.is_shared = True

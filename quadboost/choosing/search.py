@@ -6,9 +6,10 @@ moments of the rows held out give the risk there, exactly, after each.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from numbers import Integral
 from threading import Event
 from typing import Any, NamedTuple
@@ -188,10 +189,11 @@ def cross_validate(
     learnt: dict[tuple[int, int], Learnt] = {}
     stop = Event()
 
-    def work(task: tuple[int, range]) -> None:
+    def work(task: tuple[int, Iterator[int]]) -> None:
         number, some = task
-        fold = folds.make(number)
+        fold = None
         for c in some:
+            fold = fold or folds.make(number)
             hopeless = HOPELESS if judge is None else LOST
             followed = _follow(folds.problem, fold, candidates[c], folds.options, rounds, hopeless, stop)
             if stop.is_set():
@@ -221,19 +223,27 @@ def cross_validate(
     )
 
 
-def _tasks(n_splits: int, n_candidates: int, n_workers: int) -> list[tuple[int, range]]:
+def _tasks(n_splits: int, n_candidates: int, n_workers: int) -> list[tuple[int, Iterator[int]]]:
     """Splits, and the candidates to try there, for workers to take in this order.
 
     The candidates of a split share its Gram columns. So they stay together, but on the last splits if there are fewer
-    of these than workers: workers without one then take some of the candidates. Every other worker begins at the other
-    end: splits share the columns of all rows, and would wait for the same ones at the same time.
+    of these than workers: there several workers take one candidate after the other. Every other worker begins at the
+    other end: splits share the columns of all rows, and would wait for the same ones at the same time.
     """
     n_left = n_splits % n_workers
-    n_shares = n_workers // n_left if n_left else 1
-    ends = np.linspace(0, n_candidates, n_shares + 1).round().astype(int).tolist()
-    whole = [(number, range(n_candidates)[:: -1 if number % 2 else 1]) for number in range(n_splits - n_left)]
-    shared = [(number, range(*share)) for number in range(n_splits - n_left, n_splits) for share in pairwise(ends)]
-    return whole + [task for task in shared if len(task[1])]
+    found = []
+    for number in range(n_splits):
+        waiting, is_whole = deque(range(n_candidates)), number < n_splits - n_left
+        for worker in range(1 if is_whole else n_workers // n_left):
+            found.append((number, _taken(waiting, (number if is_whole else worker) % 2 == 1)))
+    return found
+
+
+def _taken(waiting: deque[int], from_end: bool) -> Iterator[int]:
+    """The candidates that no other worker has taken."""
+    while waiting:
+        with suppress(IndexError):  # another worker took the last one
+            yield waiting.pop() if from_end else waiting.popleft()
 
 
 def _same_length(curves: Sequence[np.ndarray], length: int) -> np.ndarray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import replace
+from itertools import zip_longest
 
 import joblib
 import numpy as np
@@ -178,10 +179,15 @@ def test_an_interrupt_ends_all_work(monkeypatch, n_threads):
 @pytest.mark.parametrize("n_candidates", [1, 2, 10])
 def test_workers_share_all_runs_and_none_waits_for_a_whole_split_of_another(n_candidates, n_workers):
     tasks = _tasks(5, n_candidates, n_workers)
-    runs = [(number, c) for number, some in tasks for c in some]
+    turns = list(zip_longest(*(some for _, some in tasks)))  # of all tasks, were each as quick as the others
+    runs = [(number, c) for turn in turns for (number, _), c in zip(tasks, turn, strict=True) if c is not None]
     assert sorted(runs) == [(number, c) for number in range(5) for c in range(n_candidates)]
-    if 5 % n_workers == 1:
-        assert max(len(some) for number, some in tasks if number == 4) == -(-n_candidates // n_workers)
+    n_sharing = [number for number, _ in tasks].count(4)
+    assert n_sharing == (n_workers // (5 % n_workers) if 5 % n_workers else 1)
+    n_turns = sum(
+        any(c is not None for (number, _), c in zip(tasks, turn, strict=True) if number == 4) for turn in turns
+    )
+    assert n_turns == -(-n_candidates // n_sharing)
 
 
 def test_a_table_keeps_what_each_run_learnt():
