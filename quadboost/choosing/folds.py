@@ -76,8 +76,7 @@ class Folds:
             self.voters, self.codes, rows.y, rows.weight, cache_bytes=options.cache_bytes // 2,
             n_threads=n_threads,
         )  # fmt: skip
-        self.shared = self.all_rows.gram.columns()
-        self.shared.store.is_shared = True
+        self.shared = self.all_rows.gram.shared()
 
     def parts(self, number: int) -> tuple[Measured, Measured]:
         """The rows of a split, those to train on and the others, each summed by itself."""

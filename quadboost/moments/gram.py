@@ -153,6 +153,12 @@ class Gram:
         with self.lease() as columns:
             return columns
 
+    def shared(self) -> Columns:
+        """The same, for several threads at once; a later lease has them for itself, so these must be done by then."""
+        columns = self.columns()
+        columns.store.is_shared = True
+        return columns
+
     def column(self, voter: int) -> np.ndarray:
         """A copy of the column of one voter: sums over rows of weight * h_i * h_voter for every voter i."""
         with self.lease() as columns:
