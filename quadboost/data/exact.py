@@ -156,6 +156,11 @@ class Scales:
         return cls.agreed(lambda question, add: reduce(add, [question(*part) for part in parts]))
 
     @classmethod
+    def of_labels(cls, extent: Extent, n_outputs: int) -> Scales:
+        """Those of targets that are -1 or +1, for which no part has to be asked."""
+        return cls(extent, (0.0,) * n_outputs, (1.0,) * n_outputs)
+
+    @classmethod
     def agreed(cls, ask: Ask) -> Scales:
         """The same, given someone who puts a question, a function of targets and weights, to every part."""
         first = ask(_First.of, _First.__add__)

@@ -156,7 +156,10 @@ def problem_of_parts(
     room = _room_for_rows(source.room, voters, extent, options)
     if needs_rows or _n_bytes(facts, voters.n_features + n_trees) <= room:
         return _gathered(coded, facts, voters, more), None
-    scales = Scales.agreed(lambda question, add: coded.reduce(partial(target_question, question), add))
+    if facts.classes is not None:
+        scales = Scales.of_labels(extent, facts.n_outputs)
+    else:
+        scales = Scales.agreed(lambda question, add: coded.reduce(partial(target_question, question), add))
     moments = moments_of(coded, voters, scales, options, n_threads)
     rows = Elsewhere(facts.n_rows, facts.n_outputs, _n_examples(coded, facts))
     measured = Parted(rows, voters, coded, moments, n_threads)
