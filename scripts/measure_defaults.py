@@ -52,6 +52,13 @@ VARIANTS = {
     "min_category_count": (1, 5, 20),
     "mode": ("corrective", "forward"),
 }
+TREES = 100
+RULES = {
+    "n_trees": (25, 50, TREES, 200),
+    "max_leaves": (7, 15, 31, 63),
+    "max_conditions": (1, 2, 4, None),
+    "growth_rows": (1_000, 5_000, 200_000),
+}
 HIST = HistGradientBoostingClassifier, HistGradientBoostingRegressor
 LIGHTGBM = partial(LGBMClassifier, n_jobs=1, verbose=-1), partial(LGBMRegressor, n_jobs=1, verbose=-1)
 OURS = partial(QuadBoostClassifier, n_jobs=1), partial(QuadBoostRegressor, n_jobs=1)
@@ -189,6 +196,9 @@ def variants(split: Split) -> Iterator[dict[str, Any]]:
         if has_categories or parameter != "min_category_count":
             for value in values:
                 yield fit(parameter, value, OURS[kind](**{parameter: value}))
+    for parameter, values in RULES.items():
+        for value in values:
+            yield fit(f"rules: {parameter}", str(value), OURS[kind](**{"n_trees": TREES, parameter: value}))
     if len(split.y[0]) <= MOST_ROWS_FOR_OTHERS:
         for name, (kinds, options) in ESTIMATORS.items():
             yield fit("estimator", name, kinds[kind](**options))
@@ -351,12 +361,13 @@ def report(records: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
     yield "linf: forms, each with its best c", curves.best_of_forms(LINF_FORMS)
     if "none" in known:
         yield "no penalty: rounds", Figures.of(records, "none").summary()
-    for family in filter(known.__contains__, (*VARIANTS, "estimator")):
+    for family in filter(known.__contains__, (*VARIANTS, *(f"rules: {name}" for name in RULES), "estimator")):
         values = records[records.family == family].groupby("value", sort=False)
         cost = pd.DataFrame(
             {"CPU s": values.seconds.mean().map("{:.3f}".format), "rounds": values.rounds.mean().round()}
         )
-        title = "estimators" if family == "estimator" else f"default estimator: {family}"
+        title = "estimators" if family == "estimator" else family
+        title = f"default estimator: {family}" if family in VARIANTS else title
         yield title, Figures.of(records, family).summary().join(cost.astype({"rounds": int}))
 
 

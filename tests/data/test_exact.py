@@ -123,6 +123,13 @@ def parts_of(y, weight, cuts):
     return [(y[a:b], None if weight is None else weight[a:b]) for a, b in ends]
 
 
+@given(values, weights)
+def test_the_scales_of_labels_are_known_beforehand(y, weight):
+    labels = np.where(y[:, None] > [0.0, 1.0], 1.0, -1.0)
+    for each in (None, weight):
+        assert Scales.of_labels(Extent.of(len(y), each), 2) == Scales.agree([(labels, each)])
+
+
 @given(
     y=arrays(float, (20, 2), elements=elements),
     weight=st.none()
