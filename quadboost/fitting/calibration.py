@@ -35,6 +35,7 @@ MOST_LOSS = 1e3  # of a row: more says nothing more
 NEAR = 1e-10  # a step that changes no figure by more is the last
 FLATTEST = 1e-6  # slope of a link where scores say nothing of the labels, or the contrary: their order stays
 CLEARLY = 12.0  # twice the gain in log-likelihood by which log-odds are a curve and no line
+MOST_FOR_LABELS = 1.03  # times the loss of the likeliest line: what a line may cost that is right for labels
 STEEPEST = 1e6  # slope of a link, in units of the spread of the scores: of data that can be told apart without an error
 
 
@@ -231,7 +232,7 @@ def _two_classes(score: np.ndarray, mass: np.ndarray, doubt: np.ndarray, may_ben
     """The likeliest line; `doubt` is the share of each class that is taken for the other.
 
     Where the log-odds are clearly a curve, the line should be right where labels change: there it crosses zero as the
-    curve does.
+    curve does, unless that costs much.
     """
     total = mass.sum(axis=0)
     target = (mass[1] * (1.0 - doubt[1]) + mass[0] * doubt[0]) / total
@@ -250,8 +251,8 @@ def _two_classes(score: np.ndarray, mass: np.ndarray, doubt: np.ndarray, may_ben
         border, n_examples = _where_rising(curve), float((1.0 / doubt - 2.0).sum())
         is_clear = 2.0 * (loss - its_loss) / total.sum() * n_examples > CLEARLY
         if is_clear and x.min() < border < x.max():
-            (steepness,), _ = _likeliest([x - border], total, target, [slope])
-            if steepness / spread >= FLATTEST:
+            (steepness,), its_loss = _likeliest([x - border], total, target, [slope])
+            if steepness / spread >= FLATTEST and its_loss <= MOST_FOR_LABELS * loss:
                 slope = min(steepness, STEEPEST)
                 first = -border * slope
     slope_there = min(float(slope), STEEPEST) / spread

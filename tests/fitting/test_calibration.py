@@ -84,6 +84,12 @@ def test_where_log_odds_are_a_curve_labels_change_where_it_rises_through_zero():
     assert abs(-a[0] / b[0] - border) > 0.1
 
 
+def test_where_labels_would_cost_much_of_the_likelihood_the_line_is_the_likeliest():
+    scores = np.random.default_rng(5).normal(size=(5_000, 1))
+    rows = rows_of(labels_by(-0.3 + 0.5 * scores[:, 0] + 2 * scores[:, 0] ** 2))
+    assert fit_link(asked(scores, rows)) == fit_link(asked(scores, rows), may_bend=False)
+
+
 @pytest.mark.parametrize("bend", [0.0, 30.0])
 def test_where_they_are_a_line_or_rise_through_zero_nowhere_the_line_is_the_likeliest(bend):
     scores = np.random.default_rng(4).normal(size=(3_000, 1))
