@@ -29,6 +29,7 @@ Key = TypeVar("Key", bound=Hashable)
 Result = TypeVar("Result")
 
 WIDE = 1_000  # features of the shape "wide"
+N_CORES = available_threads()  # now: Dask takes all but one from this process while it starts workers
 N_RELEVANT = 15  # features that the target depends on
 NOISE = 0.7  # standard deviation, of a target without noise: 1
 
@@ -333,7 +334,7 @@ def machine() -> dict[str, str]:
         model = names[0] if names else model
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return {
-        "machine": f"{available_threads()} cores ({model}), {memory:.0f} GiB of memory, {platform.system()}",
+        "machine": f"{N_CORES} cores ({model}), {memory:.0f} GiB of memory, {platform.system()}",
         "Python": platform.python_version(),
     }
 
