@@ -50,7 +50,7 @@ def calibrate(
     Folds have the time that `seconds_gone` has left; where it is not enough, the training rows must do.
     """
     rows = measured.rows
-    if measured.grown is None and divides(options, rows.n_rows):
+    if measured.grown is None and divides(options, max(rows.n_rows, rows.n_examples)):  # a weight is a repetition
         options = replace(options, schedule=replace(options.schedule.share(seconds_gone, 1), callback=None))
         known, found = _scores_of_folds(problem, measured, options, trained)
         if (rows.y[known].max(axis=0, initial=-1.0) > rows.y[known].min(axis=0, initial=1.0)).all():
@@ -89,7 +89,7 @@ def _of_squares(question: Callable[..., Any], scores: np.ndarray, rows: Rows) ->
     return question((rows.y - scores) ** 2, rows.weight)
 
 
-def divides(options: Options, n_rows: int) -> bool:
+def divides(options: Options, n_rows: float) -> bool:
     """Whether `calibrate` divides rows into folds."""
     return options.loss == "squared" and not _counts_voters(options) and n_rows <= MOST_ROWS_FOR_FOLDS
 

@@ -216,6 +216,12 @@ def test_a_whole_weight_is_a_repetition_bit_for_bit(y, options):
     assert_same_model(fitted(y, REPEATS, **options), repeated)
 
 
+def test_so_it_is_where_there_are_too_many_repetitions_for_folds_and_few_rows(monkeypatch):
+    monkeypatch.setattr(calibration, "MOST_ROWS_FOR_FOLDS", M)
+    repeated = fitted(TWO.repeat(REPEATS), None, X.repeat(REPEATS, axis=0), penalty="l2")
+    assert_same_model(fitted(TWO, REPEATS, penalty="l2"), repeated)
+
+
 @pytest.mark.thinned
 @each_fit
 @each_target
