@@ -10,6 +10,8 @@ from ..common.checks import at_least
 from ..data.sampling import row_keys
 from .folds import Split
 
+MOST_SEED = 2**64 - 1
+
 
 @dataclass(frozen=True)
 class HashedFolds:
@@ -29,18 +31,15 @@ class HashedFolds:
 
     def __post_init__(self) -> None:
         at_least("n_splits", self.n_splits, 2)
-        at_least("seed", self.seed, 0)
+        if at_least("seed", self.seed, 0) > MOST_SEED:
+            raise ValueError(f"seed={self.seed} must be below 2**64")
 
     def of(self, codes: np.ndarray) -> list[Split]:
         """The splits of coded rows."""
-        fold = row_keys(codes, seed=self.seed) % np.uint64(self.n_splits)
-        splits = [
-            Split(np.flatnonzero(fold != number), np.flatnonzero(fold == number)) for number in range(self.n_splits)
-        ]
-        for number, split in enumerate(splits):
-            if not len(split.train) or not len(split.held_out):
-                raise ValueError(
-                    f"cv={self} leaves fold {number} without a row, or nothing beside it: there are too few different "
-                    "rows; give fewer folds, or a number"
-                )
-        return splits
+        n_splits = min(int(self.n_splits), len(codes) + 1)  # of more than there are rows one is empty, too
+        fold = row_keys(codes, seed=int(self.seed)) % np.uint64(n_splits)
+        if not np.bincount(fold.astype(np.intp), minlength=n_splits).all():
+            raise ValueError(
+                f"cv={self} leaves a fold without a row: too few different rows; give fewer folds, or a number"
+            )
+        return [Split(np.flatnonzero(fold != number), np.flatnonzero(fold == number)) for number in range(n_splits)]

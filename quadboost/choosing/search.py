@@ -207,9 +207,11 @@ def cross_validate(
             else:
                 after, stage_of = np.unique(np.minimum(wanted, longest), return_inverse=True)
                 stages = zip(*(_stages(fold, run.result(), after.tolist()) for run, _ in followed), strict=True)
-                scores = np.array([judge(fold, stage) for stage in stages])[stage_of]
+                judged = [judge(fold, stage) for stage in stages if not stop.is_set()]
+                if stop.is_set():
+                    return
                 is_known = ~np.any([np.isnan(risk[np.minimum(wanted, len(risk) - 1)]) for _, risk in followed], axis=0)
-                curves[c][number] = np.where(is_known, scores, np.nan)
+                curves[c][number] = np.where(is_known, np.array(judged)[stage_of], np.nan)
             tell()
 
     in_threads(work, _tasks(len(folds.splits), len(candidates), folds.n_workers), folds.n_workers, stop.set)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from numbers import Integral
 from typing import Any, TypeVar
 
@@ -84,7 +84,10 @@ def in_threads(
         return [function(item) for item in items]
     pool = ThreadPoolExecutor(n_threads)
     try:
-        return list(pool.map(function, items))
+        futures = [pool.submit(function, item) for item in items]
+        for future in as_completed(futures):
+            future.result()  # an error is raised at once, whichever item it is of
+        return [future.result() for future in futures]
     except BaseException:
         stop()
         raise

@@ -28,6 +28,7 @@ from ..choosing.rules import candidates_with_trees, cross_validate_rules
 from ..choosing.search import Candidate, Judge, Table, check_strengths, cross_validate
 from ..common.checks import at_least, one_of
 from ..common.progress import steps_of
+from ..data.exact import exact_mean
 from ..data.examples import labels_of, real_targets
 from ..fitting.calibration import calibrate_at_once
 from ..fitting.measured import Measured, Options
@@ -284,7 +285,7 @@ class _Search(QuadBoost):
                     found.labels_of(found.score_matrix(rows.matrix(fold.rows), n_jobs=1))
                     != problem.examples.y[fold.rows]
                 )
-                return float(np.average(wrong, weights=None if rows.weight is None else rows.weight[fold.rows]))
+                return exact_mean(wrong.astype(np.float64), None if rows.weight is None else rows.weight[fold.rows])
 
             return error
 

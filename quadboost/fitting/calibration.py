@@ -51,7 +51,7 @@ def calibrate(
     Folds have the time that `seconds_gone` has left; where it is not enough, the training rows must do.
     """
     rows = measured.rows
-    if measured.grown is None and divides(options, rows.n_rows):
+    if measured.grown is None and divides(options, max(rows.n_rows, rows.n_examples)):  # a weight is a repetition
         options = replace(options, schedule=replace(options.schedule.share(seconds_gone, 1), callback=None))
         known, found = _scores_of_folds(problem, measured, options, trained)
         if (rows.y[known].max(axis=0, initial=-1.0) > rows.y[known].min(axis=0, initial=1.0)).all():
@@ -90,7 +90,7 @@ def _of_squares(question: Callable[..., Any], scores: np.ndarray, rows: Rows) ->
     return question((rows.y - scores) ** 2, rows.weight)
 
 
-def divides(options: Options, n_rows: int) -> bool:
+def divides(options: Options, n_rows: float) -> bool:
     """Whether `calibrate` divides rows into folds."""
     return options.loss == "squared" and not _counts_voters(options) and n_rows <= MOST_ROWS_FOR_FOLDS
 
@@ -309,8 +309,9 @@ def _several_classes(
     per_class = ask(partial(_mass_of_classes, extent), np.add) * extent.weight_unit
     share = per_class / per_class.sum()
     n_free = n_classes if n_classes <= MOST_INTERCEPTS else 0
-    line = np.append(np.log(share) if n_free else np.zeros(n_classes), 1.0)
     likelihood = _Likelihood(leverage, extent, doubt, spread, n_free)
+    believed = (share[:, None] * likelihood.targets(np.eye(n_classes) > 0)).sum(axis=0)  # also of a class without a row
+    line = np.append(np.log(np.where(share > 0, share, believed)) if n_free else np.zeros(n_classes), 1.0)
 
     def loss(line: np.ndarray) -> float:
         return float(ask(partial(likelihood.loss, line), np.add) * extent.unit(MOST_LOSS))
@@ -329,7 +330,7 @@ def _several_classes(
             break
     first, slope = line[:-1], min(float(line[-1]), STEEPEST) / spread
     if slope < FLATTEST:  # intercepts beside another slope would be wrong
-        first, slope = np.log((share[:, None] * likelihood.targets(np.eye(n_classes) > 0)).sum(axis=0)), FLATTEST
+        first, slope = np.log(believed), FLATTEST
     return first - first.mean(), np.full(n_classes, slope)
 
 
@@ -350,9 +351,9 @@ class _Likelihood:
     n_free: int  # intercepts
 
     def targets(self, is_own: np.ndarray) -> np.ndarray:
-        """The probabilities that rows should have, given which class is their own."""
-        target = np.where(is_own, 1.0 - self.doubt, self.doubt / (len(self.doubt) - 1.0))
-        return target / target.sum(axis=1, keepdims=True)
+        """The probabilities that rows should have, given which class is their own: its doubt goes to the others."""
+        doubt = self.doubt[is_own.argmax(axis=1), None]
+        return np.where(is_own, 1.0 - doubt, doubt / (len(self.doubt) - 1.0))
 
     def loss(self, line: np.ndarray, scores: np.ndarray, rows: Rows) -> np.ndarray:
         _, chance, target = self._chances(line, scores, rows)

@@ -302,7 +302,9 @@ class _OutOfBag:
 
     @property
     def r2(self) -> float:
-        return math.sqrt(max(self.too_much, 0.0) * self.most) / self.first if self.first > 0 else 0.0
+        if not self.first > 0.0:
+            return 0.0
+        return math.sqrt(max(self.too_much, 0.0) / self.first * (self.most / self.first))  # their product may overflow
 
 
 def _common(signs: np.ndarray) -> np.ndarray:

@@ -15,6 +15,7 @@ import numpy as np
 from ..boosting.penalties import AUTO_L1
 from ..boosting.reweight import MOST_TOGETHER
 from ..boosting.schedule import AUTO, SOLVE
+from ..boosting.trace import MOST_PROBES
 from ..common.checks import at_least
 from ..common.threads import threads_for
 from ..data.examples import check_size, examples_of, labels_of, real_targets
@@ -37,6 +38,7 @@ BYTES_OF_LEVEL = 300  # measured
 BYTES_TO_SORT = 30
 BYTES_OF_RULE = 6_000
 BYTES_OF_NODE = 200
+VECTORS_OF_PROBE = 6  # at work together
 MARGIN = 1.19  # above what is counted here
 
 # Different voters that a run draws at most, measured. Under l1 labels settle on as many as rows and features ask for,
@@ -266,7 +268,10 @@ class _Fit:
             return 8.0 * self.m * self.n_outputs * 9
         n_voters = float(self.n_cuts.sum()) + self.n_missing + self._n_rules
         sketch = 8 * 7 * directions_for(self.m)  # the directions, how they are made, and what becomes of them
-        of_voters = n_voters * (120 + sketch + 8 * self.n_outputs * (16 + self._n_kept)) + BYTES_OF_NODE * self._n_rules
+        solving = sketch + 8 * self.n_outputs * (16 + self._n_kept)
+        is_tried = self._n_rules > 0 and self.n_outputs == 1 and self.options.reg_lambda == AUTO
+        trying = 8 * VECTORS_OF_PROBE * (1 + MOST_PROBES) * is_tried  # strengths, before the weights are solved for
+        of_voters = n_voters * (120 + max(solving, trying)) + BYTES_OF_NODE * self._n_rules
         return of_voters + 8 * self.m * self.n_outputs * 9
 
     @property

@@ -59,8 +59,12 @@ def test_a_search_over_parts_is_that_over_all_rows():
 
 
 def test_what_cannot_be_divided_is_refused():
-    with pytest.raises(ValueError, match=r"HashedFolds\(n_splits=4, seed=0\) leaves fold \d without a row"):
+    with pytest.raises(ValueError, match=r"HashedFolds\(n_splits=4, seed=0\) leaves a fold without a row"):
         search(np.zeros((20, 1)), np.arange(20.0))
+    with pytest.raises(ValueError, match="leaves a fold without a row"):
+        search(X, Y, cv=HashedFolds(10**30))
+    with pytest.raises(ValueError, match="must be below"):
+        HashedFolds(seed=2**64)
     with pytest.raises(ValueError, match="may divide a group"):
         QuadBoostRegressorCV(**SEARCH).fit(X, Y, groups=np.arange(M) % 9)
     for n_splits in (1, 2.5):
@@ -74,3 +78,27 @@ def test_labels_too():
     model = QuadBoostClassifierCV(cv=HashedFolds(), reg_lambda=2, max_rounds=30).fit(X, Y > 1)
     assert isinstance(model.best_estimator_, QuadBoostClassifier)
     assert {f"split{number}_test_score" for number in range(5)} <= set(model.cv_results_)
+
+
+def test_any_whole_number_is_a_seed():
+    codes = np.arange(200, dtype=np.uint8)[:, None]
+    known, found = HashedFolds(3, seed=3).of(codes), HashedFolds(np.int32(3), seed=np.int32(3)).of(codes)
+    for split, same in zip(known, found, strict=True):
+        np.testing.assert_array_equal(split.held_out, same.held_out)
+    assert len(HashedFolds(seed=2**64 - 1).of(codes)) == 5
+
+
+def test_the_share_of_wrong_labels_is_the_same_for_any_order_of_weighted_rows():
+    weight, order = np.random.default_rng(4).random(M) + 0.1, np.random.default_rng(3).permutation(M)
+    options = SEARCH | {"scoring": "error", "rounds": 5}
+    known = QuadBoostClassifierCV(**options).fit(X, Y > 1, weight)
+    found = QuadBoostClassifierCV(**options).fit(X[order], Y[order] > 1, weight[order])
+    assert scores(found) == scores(known)
+
+
+def test_a_fold_may_lack_a_class_wherever_it_is_scored():
+    labels = np.where(Y > 1, "a", "b")
+    labels[5] = "c"
+    model = QuadBoostClassifierCV(**SEARCH | {"scoring": "error", "rounds": 5}).fit(X, labels)
+    for number in range(4):
+        assert model.cv_results_[f"split{number}_test_score"].min() < 0.4

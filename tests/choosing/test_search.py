@@ -175,6 +175,22 @@ def test_an_interrupt_ends_all_work(monkeypatch, n_threads):
     assert threading.active_count() == before
 
 
+def test_an_error_ends_the_judging_of_other_workers(monkeypatch):
+    monkeypatch.setattr("quadboost.choosing.folds.VOTERS_FOR_THREADS", 0)
+    n_judged = []
+
+    def judge(fold, runs):
+        n_judged.append(1)
+        if len(n_judged) == 2:
+            raise ZeroDivisionError
+        time.sleep(0.03)
+        return 0.0
+
+    with pytest.raises(ZeroDivisionError):
+        cross_validate(folds_of(n_threads=2), [Candidate(None, np.nan)] * 2, np.arange(1, 200), judge)
+    assert len(n_judged) < 20
+
+
 @pytest.mark.parametrize("n_workers", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("n_candidates", [1, 2, 10])
 def test_workers_share_all_runs_and_none_waits_for_a_whole_split_of_another(n_candidates, n_workers):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import threading
 
 import pytest
 
 from quadboost.common import threads
-from quadboost.common.threads import available_threads, resolve_threads
+from quadboost.common.threads import available_threads, in_threads, resolve_threads
 
 
 @pytest.fixture
@@ -96,3 +97,16 @@ for options in ({}, {"reweight_every": 20, "reweight_sweeps": "solve"}, {"penalt
 def test_a_library_that_sums_in_another_order_changes_no_bit(run_python):
     known = run_python(FIT, OPENBLAS_NUM_THREADS="1")
     assert run_python(FIT, OPENBLAS_NUM_THREADS="2", OPENBLAS_CORETYPE="Prescott") == known
+
+
+def test_an_error_stops_the_others_whichever_item_it_is_of():
+    stop = threading.Event()
+
+    def work(item):
+        if item:
+            raise ZeroDivisionError
+        assert stop.wait(10)
+
+    with pytest.raises(ZeroDivisionError):
+        in_threads(work, [0, 1, 2], 2, stop.set)
+    assert stop.is_set()

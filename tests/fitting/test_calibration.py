@@ -114,6 +114,32 @@ def test_the_link_of_several_classes_is_the_likeliest():
     assert abs(a.sum()) < 1e-12
 
 
+@pytest.mark.parametrize("n_rare", [1, 3, 20])
+def test_a_rare_class_of_several_counts_as_one_example_more_than_it_has(n_rare):
+    rng = np.random.default_rng(6)
+    scores, label = rng.normal(size=(M, 3)), np.arange(M) % 2
+    scores[np.arange(M), label] += 1.0
+    label[:n_rare] = 2
+    a, b = fit_link(asked(scores, rows_of(np.where(np.eye(3)[label] > 0, 1.0, -1.0))))
+    odds = a + b * scores
+    chance = np.exp(odds - np.logaddexp.reduce(odds, axis=1)[:, None])
+    assert n_rare < chance[:, 2].sum() < n_rare + 1
+
+
+def test_a_class_without_a_row_is_unlikely_and_changes_little_else():
+    rng = np.random.default_rng(5)
+    first = rng.normal(size=M)
+    scores = np.column_stack([first, -first, np.full(M, -1.0)])
+    label = (scores[:, :2] + rng.gumbel(size=(M, 2))).argmax(axis=1)
+    a, b = fit_link(asked(scores, rows_of(np.where(np.eye(3)[label] > 0, 1.0, -1.0))))
+    odds = a + b * scores
+    chance = np.exp(odds - np.logaddexp.reduce(odds, axis=1)[:, None])
+    assert 0 < chance[:, 2].max() < 0.1
+    known, slope = fit_link(asked(scores[:, :2], rows_of(np.where(np.eye(2)[label] > 0, 1.0, -1.0))))
+    assert b[0] == pytest.approx(slope[0], rel=0.05)
+    assert a[0] - a[1] == pytest.approx(known[0] - known[1], abs=0.05)
+
+
 def test_scores_left_out_are_those_of_fits_without_the_row():
     """On average: they do not lean towards the labels any more. Least squares on a few columns."""
     H = np.column_stack([np.ones(60), RNG.normal(size=(60, 4))])
@@ -194,6 +220,12 @@ def test_a_class_that_cannot_be_told_apart_from_another_shares_its_probability()
 def test_a_whole_weight_is_a_repetition_bit_for_bit(y, options):
     repeated = fitted(y.repeat(REPEATS), None, X.repeat(REPEATS, axis=0), **options)
     assert_same_model(fitted(y, REPEATS, **options), repeated)
+
+
+def test_so_it_is_where_there_are_too_many_repetitions_for_folds_and_few_rows(monkeypatch):
+    monkeypatch.setattr(calibration, "MOST_ROWS_FOR_FOLDS", M)
+    repeated = fitted(TWO.repeat(REPEATS), None, X.repeat(REPEATS, axis=0), penalty="l2")
+    assert_same_model(fitted(TWO, REPEATS, penalty="l2"), repeated)
 
 
 @pytest.mark.thinned

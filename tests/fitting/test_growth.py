@@ -280,6 +280,14 @@ def test_what_trees_explain_on_other_rows_is_near_to_what_they_do():
     assert found.r2 == pytest.approx(r2, abs=0.08)
 
 
+def test_the_scale_of_targets_does_not_matter_for_what_trees_explain():
+    y = np.array(TARGETS["squared"])
+    known = grow_trees(VOTERS, CODES, y, None, loss_for("squared", y), GROWTH).r2
+    for scale in (2.0**-460, 2.0**-20, 2.0**400):
+        found = grow_trees(VOTERS, CODES, scale * y, None, loss_for("squared", scale * y), GROWTH).r2
+        assert found == pytest.approx(known, abs=0.1)  # other bits of targets divide rows into other halves
+
+
 @each_loss
 def test_noise_is_not_taken_for_something_explained(name):
     """Small leaves follow the rows that their steps are taken on, also those out of the bag."""
