@@ -35,7 +35,7 @@ NEAR = np.logspace(1.0, -1.0, 17)  # times a strength that is known
 AS_KNOWN = len(NEAR) // 2
 COSTS = (1.2, 2.0)  # of a degree of freedom of voters that were grown: the least and the most, measured
 SAME_COST = 0.2
-MOST_LOOKS = 4  # the answer goes half of the way: more steps change it, but not what it is worth
+MOST_LOOKS = 4  # more steps change the answer, but not what it is worth
 
 
 class Known(NamedTuple):
@@ -71,9 +71,12 @@ def ridge_by_gcv(times: Times, moments: Moments, fit_intercept: bool, n_examples
 
 
 def ridge_of_grown(
-    times: Times, moments: Moments, fit_intercept: bool, n_examples: float, known: Known
+    times: Times, moments: Moments, fit_intercept: bool, n_examples: float, known: Known, trust: float
 ) -> Strengths:  # fmt: skip
-    """The same of voters that were grown: near a strength that is known, half of the way to the least estimate."""
+    """The same of voters that were grown: from a strength that is known towards the least estimate.
+
+    `trust` is how far, as a share of the way on a log scale.
+    """
     strength, points, cost = known.strength * NEAR, tuple[Point, ...](), np.inf
     looks = _estimates(times, moments, fit_intercept, n_examples, strength, known.factor)
     for risk, freedom in islice(looks, MOST_LOOKS):
@@ -83,7 +86,7 @@ def ridge_of_grown(
             break
     if not points:
         return Strengths(known.strength)
-    return Strengths(float(np.sqrt(strength[_least(gcv)] * known.strength)), points)
+    return Strengths(float(strength[_least(gcv)] ** trust * known.strength ** (1.0 - trust)), points)
 
 
 def _estimates(

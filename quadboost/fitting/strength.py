@@ -14,10 +14,11 @@ from .limits import penalty_factor
 from .measured import Measured, Options, solves_at_once
 
 LEAST_R2, MOST_R2 = 0.02, 0.99  # that a strength is chosen by
-ENOUGH = 20_000  # examples: for rules on more the law will do, which takes no passes over them
+MOST_LABELS = 20_000  # examples: of more labels the law says as much, and takes no passes over them
+TRUST, FEW = 0.5, 500.0  # share of the way to the least estimate; of more real targets than few it is longer
 
 
-def ridge_of_all(measured: Measured, options: Options) -> Strengths | None:
+def ridge_of_all(measured: Measured, options: Options, *, of_labels: bool) -> Strengths | None:
     """The strength that cross-validation by moments chooses; None where it is not to be chosen here.
 
     That takes products with the Gram matrix: of few voters all of it is known in the end, and for more the rows must be
@@ -29,11 +30,14 @@ def ridge_of_all(measured: Measured, options: Options) -> Strengths | None:
         return None
     n_examples = measured.rows.n_examples
     if measured.voters.trees:
-        known = _known(measured, fit_intercept)
-        if n_examples > ENOUGH or moments.n_outputs > 1:
+        known, trust = (
+            _known(measured, fit_intercept),
+            max(TRUST, 0.0 if of_labels else n_examples / (n_examples + FEW)),
+        )
+        if (of_labels and n_examples > MOST_LABELS) or moments.n_outputs > 1:
             return Strengths(known.strength)
         products, _ = measured.products(fit_intercept)
-        return ridge_of_grown(products.gram_times, moments, fit_intercept, n_examples, known)
+        return ridge_of_grown(products.gram_times, moments, fit_intercept, n_examples, known, trust)
     if solves_at_once(measured, options):
         products, _ = measured.products(fit_intercept)
         return ridge_by_gcv(products.gram_times, moments, fit_intercept, n_examples)

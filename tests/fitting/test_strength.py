@@ -46,7 +46,7 @@ def test_the_law_is_by_what_trees_explain_on_other_rows() -> None:
 def test_noise_is_penalised_more_than_signal() -> None:
     noise, signal = (measured(y) for y in (np.random.default_rng(5).normal(size=M), Y))
     assert law_of_rules(noise, AUTO) > 5 * law_of_rules(signal, AUTO)
-    assert ridge_of_all(noise, AUTO).chosen > 5 * ridge_of_all(signal, AUTO).chosen
+    assert ridge_of_all(noise, AUTO, of_labels=False).chosen > 5 * ridge_of_all(signal, AUTO, of_labels=False).chosen
 
 
 def test_the_estimate_says_of_the_law_what_trees_do(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,7 +54,12 @@ def test_the_estimate_says_of_the_law_what_trees_do(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(trace, "ENOUGH_EXAMPLES", 1e9)
     monkeypatch.setattr(trace, "COSTS", (0.1, 10.0))
     rows = measured()
-    found, law, votes, y = ridge_of_all(rows, AUTO), law_of_rules(rows, AUTO), votes_of(rows), Y - Y.mean()
+    found, law, votes, y = (
+        ridge_of_all(rows, AUTO, of_labels=True),
+        law_of_rules(rows, AUTO),
+        votes_of(rows),
+        Y - Y.mean(),
+    )
     as_known = min(found.points, key=lambda point: abs(point.strength - law))
     assert as_known.strength == pytest.approx(law)
     assert as_known.gcv == pytest.approx(1.0 - rows.grown.r2, rel=1e-6)
@@ -66,21 +71,25 @@ def test_the_estimate_says_of_the_law_what_trees_do(monkeypatch: pytest.MonkeyPa
         assert point.n_active == pytest.approx(freedom, rel=0.02)
     least = min(found.points, key=lambda point: point.gcv)
     assert found.chosen == pytest.approx(np.sqrt(least.strength * law), rel=0.1)
+    of_targets = ridge_of_all(rows, AUTO, of_labels=False)
+    assert of_targets.points == found.points
+    share = max(0.5, M / (M + strength.FEW))
+    assert of_targets.chosen == pytest.approx(least.strength**share * law ** (1 - share), rel=0.1)
 
 
-@pytest.mark.parametrize("why", ["many examples", "several outputs"])
+@pytest.mark.parametrize("why", ["many labels", "several outputs"])
 def test_where_the_law_will_do(why: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = measured(np.column_stack([Y, -Y]) if why == "several outputs" else Y)
-    if why == "many examples":
-        monkeypatch.setattr(strength, "ENOUGH", M - 1)
-    found = ridge_of_all(rows, AUTO)
+    if why == "many labels":
+        monkeypatch.setattr(strength, "MOST_LABELS", M - 1)
+    found = ridge_of_all(rows, AUTO, of_labels=True)
     assert (found.chosen, found.points) == (law_of_rules(rows, AUTO), ())
 
 
 def test_there_is_a_choice_only_where_it_is_asked_for() -> None:
     rows = measured()
     for change in ({"reg_lambda": 0.1}, {"penalty": "l1"}, {"mode": "forward"}):
-        assert ridge_of_all(rows, replace(AUTO, **change)) is None
+        assert ridge_of_all(rows, replace(AUTO, **change), of_labels=False) is None
 
 
 def test_noise_leaves_little_of_rules() -> None:
