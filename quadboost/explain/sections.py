@@ -133,7 +133,7 @@ def _column(ensemble: Ensemble, feature: int, known: np.ndarray) -> tuple[str, s
     ends = np.quantile(known, [0.005, 0.995], method="nearest")
     with np.errstate(over="ignore", invalid="ignore"):
         width = ends[1] - ends[0]
-    counts = np.zeros(1)
+    counts: np.ndarray = np.zeros(1)
     if np.isfinite(width):  # not by np.histogram, which refuses neighbours and large constants
         share = (np.clip(known, *ends) - ends[0]) / width if width > 0 else np.full(len(known), 0.5)
         counts = np.bincount(np.minimum(30 * share, 29).astype(np.intp), minlength=30)
