@@ -194,14 +194,15 @@ def _choose_folds(arguments: Namespace, options: dict[str, Any], examples: Examp
     if arguments.cv is not None and arguments.cv > most:
         raise ValueError(f"--cv {arguments.cv} is more than there are {what}, {most}; give fewer folds")
     has_choice = arguments.cv is not None or arguments.validation is not None or strength in apart
-    if n_trees == "auto" and (arguments.cv == 0 or (has_choice and arguments.cv is None)):
+    too_few = most < (2 * FOLDS if task == REGRESSION else FOLDS)
+    if n_trees == "auto" and not arguments.cv and (has_choice or penalty is None or apart or too_few):
         raise ValueError("--n-trees auto is chosen by cross-validation; give a number, or --cv 5 without the others")
     if has_choice or penalty is None or n_trees not in (0, "auto"):
         return arguments.cv or 0, ""
     default = "0.1" if penalty == "linf" else "taken from all training rows"
     if apart:
         return 0, f"no {strength} given: {default}, because {apart[0]} does not go with cross-validation"
-    if most < (2 * FOLDS if task == REGRESSION else FOLDS):
+    if too_few:
         return 0, f"no {strength} given: {default}, because there are too few {what} for cross-validation"
     return FOLDS, f"no {strength} given: chosen by {FOLDS}-fold cross-validation (--cv 0: {default})"
 

@@ -155,8 +155,8 @@ def columns_to_be_numbers(ordered: Iterable[Any], table: Table) -> set[Any]:
 
 
 def _places(column: Coded, order: Sequence[str], label: str) -> np.ndarray:
-    """The place of each row's value in an order, NaN where it is missing."""
-    position: dict[Value, int] = {level: i for i, level in enumerate(order)}
+    """The place of each row's value in an order, NaN where it is missing; a number is a place already."""
+    position: dict[Value, int] = {name: i for i, level in enumerate(order) for name in (level, i)}
     for value in column.values:
         if value not in position:
             raise ValueError(f"{label} holds {value!r:.60}, which has no place in the order {listed(order)}")
@@ -208,8 +208,8 @@ def to_matrix(X: Any, schema: FrameSchema, *, owner: str = "this model") -> np.n
         if feature in schema.categories:
             coded, level_of = as_coded(column, label), schema.level_of[feature]
             matrix[:, feature] = _numbered(coded, level_of)
-            if coded.values and level_of and not any(value in level_of for value in coded.values):
-                _tell_unseen(coded, level_of, label, owner)
+            if coded.values and level_of:
+                _tell_unseen(coded, level_of, label, owner, each_row=is_records(X))
         elif feature in schema.orders and isinstance(column, Coded) and column.values:
             matrix[:, feature] = _places(column, schema.orders[feature], label)
         else:
@@ -240,14 +240,19 @@ def _numbered(column: Coded, level_of: dict[Value, int]) -> np.ndarray:
     return decode([level_of.get(value, -1) for value in column.values], column.codes)
 
 
-def _tell_unseen(column: Coded, level_of: Mapping[Value, int], label: str, owner: str) -> None:
-    """Refuse a column whose values can never be those of training; warn where there are many, and none is known."""
-    found, known, example = kind_of(column.values), kind_of(level_of), next(iter(level_of))
-    if MIXED not in (found, known) and (found == TEXT) != (known == TEXT):
+def _tell_unseen(column: Coded, level_of: Mapping[Value, int], label: str, owner: str, each_row: bool) -> None:
+    """Refuse values that can never be those of training, in a column of no others, or by each row; warn where many are
+    given and none is known."""
+    known, example = kind_of(level_of), next(iter(level_of))
+    never = [value for value in column.values if known != MIXED and isinstance(value, str) != (known == TEXT)]
+    if never and (each_row or len(never) == len(column.values)):
         raise ValueError(
-            f"{label} holds {found}, such as {column.values[0]!r}, but {owner} was trained on {known} there, such as "
+            f"{label} holds {kind_of(never)}, such as {never[0]!r}, but {owner} was trained on {known} there, such as "
             f"{example!r}; convert it"
         )
+    if any(value in level_of for value in column.values):
+        return
+    found = kind_of(column.values)
     if np.count_nonzero(column.codes >= 0) >= MANY_UNSEEN:
         warnings.warn(
             f"{label} holds no value that {owner} was trained on: it holds {found}, and training had {known}, such as "

@@ -13,6 +13,7 @@ from .words import level_text
 
 CROWDED = 0.1  # share of the range that the middle half of the thresholds takes, below which an axis is not linear
 MARGIN = 0.07  # of the axis beyond the first and the last threshold
+LEAST_WIDTH = 1e-300  # of an axis with ticks; what is narrower has too few digits for them
 MOST_LEVELS = 14  # of a feature that are drawn
 
 
@@ -156,7 +157,7 @@ def _thinned(values: list[float], scale: Scale, most: int) -> list[float]:
 
 
 def _round_values(low: float, high: float, most: int) -> list[float]:
-    if not high > low or not math.isfinite(high - low):
+    if not LEAST_WIDTH < high - low < math.inf:
         return [low]
     rough = (high - low) / most
     power = 10.0 ** math.floor(math.log10(rough))

@@ -132,8 +132,11 @@ def _column(ensemble: Ensemble, feature: int, known: np.ndarray) -> tuple[str, s
     low, high = float(known.min()), float(known.max())
     ends = np.quantile(known, [0.005, 0.995], method="nearest")
     with np.errstate(over="ignore", invalid="ignore"):
-        has_width = bool(np.isfinite(ends[1] - ends[0]))
-    counts: np.ndarray = np.histogram(np.clip(known, *ends), 30)[0] if has_width else np.zeros(1)
+        width = ends[1] - ends[0]
+    counts: np.ndarray = np.zeros(1)
+    if np.isfinite(width):  # not by np.histogram, which refuses neighbours and large constants
+        share = (np.clip(known, *ends) - ends[0]) / width if width > 0 else np.full(len(known), 0.5)
+        counts = np.bincount(np.minimum(30 * share, 29).astype(np.intp), minlength=30)
     middle_text, low_text, high_text = (number_text(number, 4) for number in (middle, low, high))
     return "number", f"{middle_text} ({low_text} to {high_text})", counts
 

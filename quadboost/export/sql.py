@@ -180,6 +180,10 @@ class _Writer:
     def _check_names(self) -> None:
         names = [self.model.names[feature] for feature in self.model.used]
         check_text(names, "SQL")
+        if "" in names and self.dialect.name != "sqlite":
+            raise ValueError(
+                f"a feature has no name, and {self.dialect.name} has no such column; name it before training"
+            )
         first: dict[str, str] = {}
         for name in names:
             if (other := first.setdefault(self.dialect.same(name), name)) != name:
@@ -263,7 +267,7 @@ class _Writer:
     def _start(self, source: str, columns: Mapping[int, str], kept: Mapping[str, str]) -> None:
         """The features as numbers."""
         numbers = {f"x{feature}": self._number(feature, column) for feature, column in columns.items()}
-        start = _listed({**kept, **numbers}) or "1 AS nothing"
+        start = _listed({**kept, **numbers}) or "1 AS no_column"  # "nothing" is a word of SQLite's
         self.selects, self.n_columns = [f"SELECT {start} FROM {source} {self.dialect.fence}"], len(kept) + len(numbers)
 
     def _add_scores(self) -> None:

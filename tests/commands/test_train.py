@@ -192,6 +192,12 @@ def test_cross_validation_says_what_it_chose(run, tmp_path):
         assert wrong in run("train", "--example", "breast_cancer", "-o", "n.h5", *more).refused()
 
 
+@pytest.mark.parametrize("more", [["--max-voters", 5], ["--penalty", "none"], ["--max-seconds", 5], ["--cv", 0]])
+def test_what_needs_cross_validation_is_refused_with_what_does_not_go_with_it(run, more):
+    refused = run("train", "--example", "iris", "-o", "m.h5", "--n-trees", "auto", *more).refused()
+    assert refused.startswith("--n-trees auto is chosen by cross-validation; give a number")
+
+
 @pytest.mark.thinned(1)
 @pytest.mark.parametrize(
     ("options", "said", "chosen"),

@@ -101,6 +101,8 @@ def test_numbers_for_a_category_of_text_are_refused_and_unseen_levels_are_none_o
     record = as_records(frame)[0]
     with pytest.raises(ValueError, match=r"Column 'town' holds numbers, such as 3, .* was trained on text"):
         fitted.predict(record | {"town": 3})
+    with pytest.raises(ValueError, match=r"Column 'town' holds numbers, such as 3, .* was trained on text"):
+        fitted.predict([record | {"town": 3}, record | {"town": "Oslo"}, record])  # one record, whatever is beside it
     unseen = frame[:1].assign(town="Oslo")
     np.testing.assert_array_equal(fitted.decision_function(record | {"town": "Oslo"}), fitted.decision_function(unseen))
 

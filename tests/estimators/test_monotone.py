@@ -281,6 +281,18 @@ def test_categories_without_an_order_or_with_another_are_refused():
     assert (list(free.ensemble_.categories), free.ensemble_.schema.orders) == ([1], {})  # a voter a level, as ever
 
 
+def test_places_may_stand_beside_text_of_ordered_categories_and_levels_never_seen():
+    frame, y = graded()
+    frame = frame.assign(town=np.where(frame["x"] > 0, "a", "b"))
+    model = QuadBoostRegressor(monotonic_cst={"grade": 1}, n_trees=3).fit(frame, y)
+    rows = [{"x": 0.0, "grade": "top", "town": "never seen"}, {"x": 0.5, "grade": "low", "town": "b"}]
+    known = model.predict(rows)
+    for places in ([4.0, 1.0], [4, "low"], ["top", np.int64(1)]):  # of "top" and "low"
+        given = [row | {"grade": place} for row, place in zip(rows, places, strict=True)]
+        np.testing.assert_array_equal(model.predict(given), known)
+        np.testing.assert_array_equal(model.predict(pd.DataFrame(given)), known)
+
+
 def test_numbers_that_are_no_places_of_ordered_categories_are_refused():
     frame, y = graded()
     model = QuadBoostRegressor(monotonic_cst={"grade": 1}).fit(frame, y).ensemble_

@@ -77,6 +77,11 @@ def test_ticks_are_round_few_and_within():
             assert all(low - room <= tick <= high + room for tick in found), (scale, low, high, found)
 
 
+def test_an_axis_of_tiny_numbers_has_a_tick():
+    assert ticks(-1e-323, 1e-323, Scale("linear")) == [-1e-323]
+    assert ticks(0.0, 5e-324, Scale("log")) == [0.0]
+
+
 def test_numbers_are_short():
     assert [short_number(v) for v in (0.0, 0.25, 1500.0, 20000.0, 1.5e6, -3e9, 1e-7)] == [
         "0", "0.25", "1.5k", "20k", "1.5M", "-3G", "1e-07",

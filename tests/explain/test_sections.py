@@ -51,6 +51,12 @@ def test_infinite_values_are_told():
     assert "inf (-inf to inf)" in data_section(model, np.array([[np.inf], [-np.inf], [np.inf]]))
 
 
+@pytest.mark.parametrize("values", [[1.7e18] * 3, [1e16, 1e16 + 2, 1e16 + 4], [0.0, 5e-324, 1e-323], [0.0, 1.7e308]])
+def test_columns_of_constants_neighbours_and_all_sizes_are_drawn(values):
+    model = Ensemble([0], [1.0], [1.0], 0.0, n_features=1)
+    assert "<svg" in data_section(model, np.array(values)[:, None])
+
+
 def test_training_tells_what_info_holds_whatever_it_is():
     model, _, _ = fitted()
     assert "QuadBoostClassifier" in training_section(model.ensemble_)

@@ -90,6 +90,22 @@ def test_odd_models(made, database):
     check_found(model, frame, ask(database, model, frame))
 
 
+def test_a_model_of_no_feature_and_no_column_kept(database):
+    model, frame = without_voters()
+    database.put(frame, "t")
+    check_found(model, frame, database.ask(to_sql(model, "t", database.dialect)))
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_feature_without_a_name_is_for_sqlite_alone(dialect):
+    model = by_hand()[0].replace(feature_names=["a", "", "b"])
+    if dialect == "sqlite":
+        assert 't.""' in to_sql(model, "t", dialect)
+        return
+    with pytest.raises(ValueError, match=f"a feature has no name, and {dialect} has no such column"):
+        to_sql(model, "t", dialect)
+
+
 @pytest.mark.parametrize("kind", ["logit-2", "targets", "trees-3"])
 def test_contributions_add_up(kind, database):
     model, frame = fitted(kind), hard_rows()
