@@ -35,7 +35,7 @@ def test_every_part_is_reported(script, records):
     table = script.Table("text", "given", lambda seed: (frame, (frame.x % 4 > 1).to_numpy().astype(object)), 40)
     records = pd.concat([records, pd.DataFrame(script.measure(table, 0))])
     found = dict(script.report(records))
-    assert len(found) == 17
+    assert len(found) == 21
     for title, part in found.items():
         assert part.notna().all(axis=None), title
         assert script.as_markdown(part).count("\n") == len(part) + 1
