@@ -10,10 +10,10 @@ from __future__ import annotations
 import datetime
 import math
 import numbers
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -69,12 +69,12 @@ def _plain(value: Any, label: str) -> Value | None:
         return str.__str__(value)
     if isinstance(value, bool | int):
         return value
-    if isinstance(value, numbers.Real | Decimal):
-        return None if value != value else float(value)
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):  # the missing values of pandas
-        return None
     if isinstance(value, complex | np.complexfloating):
         raise ValueError(f"{label} holds {value!r}: Complex data not supported")
+    if isinstance(value, numbers.Number):  # also a Decimal, which is no Real
+        return None if value != value else float(value)  # type: ignore[arg-type]
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):  # the missing values of pandas
+        return None
     if isinstance(value, datetime.date | datetime.time | datetime.timedelta):
         raise TypeError(_DATE.format(label, value))
     raise TypeError(f"{label} holds {value!r}: the X argument must be all strings and numbers; convert it")
@@ -246,7 +246,7 @@ def _array_table(X: Any) -> Table:
 
 
 def _array(X: Any) -> np.ndarray:
-    if isinstance(X, np.ma.MaskedArray):
+    if "numpy.ma" in sys.modules and isinstance(X, np.ma.MaskedArray):  # to import it takes as long as to load a model
         dtype = np.float64 if X.dtype.kind in "biuf" else object
         return np.where(np.ma.getmaskarray(X), np.nan, X.data.astype(dtype))
     try:

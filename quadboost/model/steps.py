@@ -27,7 +27,7 @@ def shapes_of(
     thresholds = np.split(threshold[order], first)[1:]
     has_missing = np.bincount(np.searchsorted(features, feature), kind == MISSING, len(features)).astype(np.uint8)
     cuts = [found[: len(found) - n] for found, n in zip(thresholds, has_missing.tolist(), strict=True)]
-    voters = Voters(cuts, np.isin(features, list(categories)).astype(np.uint8), has_missing)
+    voters = Voters(cuts, np.isin(features, np.fromiter(categories, np.int64)).astype(np.uint8), has_missing)
     values, start = voters.step_values(weight[order], np.arange(len(features)))
     return list(zip(features.tolist(), cuts, np.split(values, start[1:-1]), strict=False))
 
@@ -46,7 +46,7 @@ def leaf_values(trees: Trees, weight: np.ndarray) -> np.ndarray:
 def tree_values(trees: Trees, values: np.ndarray, categories: Mapping[int, Any]) -> list[TreeValues]:
     """The trees, some at a time, with the values (n_nodes, n_outputs) of their leaves."""
     found, first = [], 0
-    asks_level = np.isin(trees.feature, list(categories)).astype(np.uint8)
+    asks_level = np.isin(trees.feature, np.fromiter(categories, np.int64)).astype(np.uint8)
     for part in trees.parts():
         inner = np.flatnonzero(~part.is_leaf)
         feature, threshold = part.feature[inner], part.threshold[inner]

@@ -113,7 +113,7 @@ def bins_of_shapes(feature: np.ndarray, kind: np.ndarray, categories: Mapping[in
     """How many bins the shape function of each feature with a voter has, that for missing values included."""
     features, number = np.unique(feature, return_inverse=True)
     n_values = np.bincount(number[kind == THRESHOLD], minlength=len(features)) + 1
-    is_level = np.flatnonzero(np.isin(features, list(categories)))
+    is_level = np.flatnonzero(np.isin(features, np.fromiter(categories, np.int64)))
     n_values[is_level] = [len(categories[f]) + 1 for f in features[is_level].tolist()]
     return n_values + 1
 

@@ -227,6 +227,17 @@ def test_an_ensemble_needs_numpy_alone(run_python):
     assert loaded.splitlines() == ["[1 0] <Ensemble: 1 voters on 1 features, 2 classes>", "set()"]
 
 
+def test_stumps_score_without_modules_that_take_as_long_to_import_as_a_model_to_load(run_python):
+    loaded = run_python(
+        "import sys, numpy\n"
+        "known = set(sys.modules)\n"
+        "import quadboost\n"
+        "quadboost.Ensemble([0], [0.0], [1.0], 0.5, n_features=1).predict(numpy.zeros((1, 1)))\n"
+        "print({'numpy.ma', 'decimal'} & (set(sys.modules) - known))"
+    )
+    assert loaded.strip() == "set()"
+
+
 # --- a model does not change ----------------------------------------------------------------------------------
 
 ARRAYS = ("feature", "threshold", "weight", "kind", "classes", "intercept")
