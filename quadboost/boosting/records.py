@@ -50,7 +50,7 @@ class Trace:
 
     def intercept_at(self, weight: np.ndarray) -> float:
         """The intercept that goes with weights of this run."""
-        return self.first_intercept - (_core.dot(self.centre, weight) if len(self.centre) else 0.0)
+        return self.first_intercept - _core.dot(self.centre, weight)
 
     def changes(self, n_voters: int) -> Iterator[tuple[np.ndarray, np.ndarray, float]]:
         """For each round the voters whose weight changed, by how much, and by how much the intercept fell."""

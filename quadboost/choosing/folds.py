@@ -54,22 +54,25 @@ class Folds:
     def __init__(
         self,
         problem: Problem,
-        splits: Sequence[Split],
+        splits: Sequence[Split] | Callable[[np.ndarray], Sequence[Split]],
         options: Options,
         *,
         thresholds_per_fold: bool = False,
         max_rounds: int | None = None,
     ) -> None:
-        """`max_rounds` are those of the longest run; None: as the options say."""
+        """`splits` may follow from the codes of all rows.
+
+        `max_rounds` are those of the longest run; None: as the options say.
+        """
         self.problem = problem
-        self.splits = splits
         self.options = options
         self.per_fold = thresholds_per_fold
         rows, n_threads = problem.rows, threads_for(problem.rows.X.size, options.n_threads)
         self.voters = self._candidates(rows, n_threads)
         self.codes = rows.code(self.voters, n_threads)
+        self.splits = splits(self.codes) if callable(splits) else splits
         is_long = self.voters.n_voters * (max_rounds or options.schedule.max_rounds) > VOTERS_FOR_THREADS
-        self.n_workers = min(options.n_threads, len(splits)) if is_long else 1
+        self.n_workers = min(options.n_threads, len(self.splits)) if is_long else 1
         # Weights are rounded once for all splits: Gram columns then subtract without a rounding error.
         self.weight = None if rows.weight is None else Extent.of(len(rows.y), rows.weight).round(rows.weight)
         self.all_rows = column_moments(

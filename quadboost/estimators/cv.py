@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from numbers import Integral
@@ -188,14 +188,15 @@ class _Search(QuadBoost):
             for value in ([np.nan] if name is None else values(name))
         ]
 
-    def _splits(self, problem: Problem, y: np.ndarray, groups: Any, options: Options) -> list[Split]:
-        """The splits, in numbers of the rows that are kept."""
-        cv, X, kept = self.cv, problem.examples.X, problem.examples.kept
+    def _splits(
+        self, X: Any, y: np.ndarray, kept: np.ndarray | None, groups: Any
+    ) -> list[Split] | Callable[[np.ndarray], list[Split]]:
+        """The splits, in numbers of the rows that are kept; or how they follow from the codes of these."""
+        cv = self.cv
         if isinstance(cv, HashedFolds):
             if groups is not None:
                 raise ValueError(f"cv={cv} may divide a group; give a number, or a splitter that knows groups")
-            voters = problem.voters(problem.rows, options.thresholds, options.spacing, options.n_threads)
-            return cv.of(problem.rows.code(voters, options.n_threads))
+            return cv.of
         if isinstance(cv, Integral):
             at_least("cv", cv, 2)
         if isinstance(cv, type):
@@ -235,7 +236,7 @@ class _Search(QuadBoost):
         """Score all candidates, choose, and fit the choice to all rows; y is of all rows of X, as the user gave it."""
         checked = real_targets if problem.classes is None else labels_of
         y = problem.examples.y if problem.examples.kept is None else checked(y)
-        splits = self._splits(problem, y, groups, options)
+        splits = self._splits(problem.examples.X, y, problem.examples.kept, groups)
         rounds = self._rounds()
         most = None if rounds is None else int(rounds[-1])
         folds = Folds(problem, splits, options, thresholds_per_fold=self.thresholds_per_fold, max_rounds=most)
@@ -248,7 +249,7 @@ class _Search(QuadBoost):
             n_trees = AUTO_TREES if self.n_trees == AUTO else int(self.n_trees)
             rules = candidates_with_trees(penalties, strengths, problem, options, n_trees)
         candidates, judge = [*stumps, *rules], self._judge(problem, y, options)
-        with steps_of(self.verbose, len(candidates) * len(splits), "run") as tell:
+        with steps_of(self.verbose, len(candidates) * len(folds.splits), "run") as tell:
             tables = []
             if stumps and options.loss == "squared":
                 tables.append(cross_validate(folds, stumps, rounds, judge, tell))
