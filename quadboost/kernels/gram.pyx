@@ -4,8 +4,8 @@ Sums are of integers, or of doubles that add up exactly: no order of rows change
 """
 cimport numpy as cnp
 from cython.parallel cimport prange
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
-from libc.stdlib cimport calloc, free
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uintptr_t
+from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
 from quadboost.kernels.store cimport Maker, Store
@@ -15,6 +15,9 @@ from quadboost.kernels.voters cimport Layout, add_voters, run_along_columns
 import numpy as np
 
 cnp.import_array()
+
+cdef extern from "compiler.h":
+    uintptr_t LOAD(const uintptr_t*) noexcept nogil
 
 cdef enum:
     LINE = 16  # counts in a cache line
@@ -165,7 +168,7 @@ cdef class ColumnMaker(Maker):
 
     Two voters of a column differ only on the rows where their intervals do. So a Gram column is that of the nearest
     known voter plus the joint counts of those rows with every bin of every column; none is far, for the constants
-    are known too. Not to be shared by threads: its scratch memory is its own.
+    are known too.
     """
     cdef cnp.ndarray _codes, _mass, _scratch, _voter_sum
     cdef Layout _layout
@@ -217,8 +220,11 @@ cdef class ColumnMaker(Maker):
 
     def add(self, cnp.ndarray rows, int factor, cnp.ndarray column):
         """Add factor times the products of every voter with one that is 1 on the given rows and 0 on the others."""
+        cdef const int32_t* order = <const int32_t*> cnp.PyArray_DATA(rows)
+        cdef void* bins = cnp.PyArray_DATA(self._scratch)
+        cdef void* out = cnp.PyArray_DATA(column)
         with nogil:
-            self._add_rows(<const int32_t*> cnp.PyArray_DATA(rows), rows.shape[0], factor, cnp.PyArray_DATA(column))
+            self._add_rows(order, rows.shape[0], factor, bins, out, self._n_threads)
 
     def tabulate(self, cnp.ndarray rows, const int64_t[::1] bin_end, const int64_t[::1] columns, cnp.ndarray table):
         """Fill a table, a row per bin of a column: sums in the bins of the given columns, and zero in others."""
@@ -273,8 +279,8 @@ cdef class ColumnMaker(Maker):
         if rows.start == NULL:
             return False
         if rows.table == NULL:
-            self._write_from_rows(voter, f, rows, base, store, out)
-        elif high == whole:  # -1 up to bin `low`, +1 in all others
+            return self._write_from_rows(voter, f, rows, base, store, out)
+        if high == whole:  # -1 up to bin `low`, +1 in all others
             self._copy(base, 1, out)
             self._add_table(rows, low, -2, out)
         else:
@@ -283,12 +289,13 @@ cdef class ColumnMaker(Maker):
             self._add_table(rows, low, -2, out)
         return True
 
-    cdef void _write_from_rows(
+    cdef bint _write_from_rows(
         self, Py_ssize_t voter, Py_ssize_t f, rows_t rows, const void* base, Store store, void* out
     ) noexcept nogil:
-        """Begin with the voter that differs on the fewest rows, and count those."""
+        """Begin with the voter that differs on the fewest rows, and count those; false if there is no memory."""
         cdef Py_ssize_t known, least, n
-        cdef int step
+        cdef int step, n_threads = self._n_threads
+        cdef void* bins = cnp.PyArray_DATA(self._scratch)
         cdef int64_t whole = self._bin_end(rows, f, self._layout._whole[voter])
         cdef begin_t wanted = self._place(voter, f, rows), begin, other
         begin.column, begin.sign, begin.low, begin.high = base, -1, wanted.low, wanted.low  # -1 wherever it votes
@@ -305,10 +312,19 @@ cdef class ColumnMaker(Maker):
                 n = _n_between(wanted, other)
                 if n < least:
                     begin, least = other, n
+        if store.is_shared:  # others count too, in threads of their own
+            n_threads = 1
+            bins = malloc(self._coded.n_bins * (sizeof(int32_t) if self._counts else sizeof(double)))
+            if bins == NULL:
+                return False
         self._copy(begin.column, begin.sign, out)
-        self._add_between(rows, begin.low, wanted.low, -2, out)
-        self._add_between(rows, begin.high, wanted.high, 2, out)
-        store.work += least * self._coded.d
+        self._add_between(rows, begin.low, wanted.low, -2, bins, out, n_threads)
+        self._add_between(rows, begin.high, wanted.high, 2, bins, out, n_threads)
+        if store.is_shared:
+            free(bins)
+        else:
+            store.work += least * self._coded.d
+        return True
 
     cdef int64_t _bin_end(self, rows_t rows, Py_ssize_t f, Py_ssize_t bin) noexcept nogil:
         return rows.start[bin - self._layout._bin_start[f] + 1]
@@ -325,7 +341,7 @@ cdef class ColumnMaker(Maker):
         cdef Py_ssize_t other = voter + step, first = self._layout._voter_start[f]
         cdef Py_ssize_t last = self._layout._voter_start[f + 1]
         while first <= other < last:
-            if store._address[other] != 0 and self._layout._whole[other] == self._layout._whole[voter]:
+            if LOAD(&store._address[other]) != 0 and self._layout._whole[other] == self._layout._whole[voter]:
                 return other
             other += step
         return -1
@@ -336,24 +352,28 @@ cdef class ColumnMaker(Maker):
         else:
             _copy_column(<const double*> column, <double> sign, <double*> out, self._voter_sum.shape[0])
 
-    cdef void _add_between(self, rows_t rows, int64_t here, int64_t wanted, int factor, void* out) noexcept nogil:
+    cdef void _add_between(
+        self, rows_t rows, int64_t here, int64_t wanted, int factor, void* bins, void* out, int n_threads
+    ) noexcept nogil:
         if wanted > here:
-            self._add_rows(rows.order + here, wanted - here, factor, out)
+            self._add_rows(rows.order + here, wanted - here, factor, bins, out, n_threads)
         elif wanted < here:
-            self._add_rows(rows.order + wanted, here - wanted, -factor, out)
+            self._add_rows(rows.order + wanted, here - wanted, -factor, bins, out, n_threads)
 
-    cdef void _add_rows(self, const int32_t* order, Py_ssize_t n, int factor, void* out) noexcept nogil:
-        cdef void* bins = cnp.PyArray_DATA(self._scratch)
-        cdef int n_threads = self._threads_for(n * self._coded.d)
+    cdef void _add_rows(
+        self, const int32_t* order, Py_ssize_t n, int factor, void* bins, void* out, int n_threads
+    ) noexcept nogil:
+        """`bins` is scratch, a number for each bin and thread."""
+        cdef int n_counting = min(n_threads, self._threads_for(n * self._coded.d))
         if self._counts:
-            _count_in_parallel(self._coded, <const int32_t*> NULL, order, n, self._columns, <int32_t*> bins, n_threads)
-            run_along_columns(self._layout, <int32_t*> bins, self._n_threads)
-            add_voters(self._layout, <const int32_t*> bins, <int32_t> factor, <int32_t*> out, self._n_threads)
+            _count_in_parallel(self._coded, <const int32_t*> NULL, order, n, self._columns, <int32_t*> bins, n_counting)
+            run_along_columns(self._layout, <int32_t*> bins, n_threads)
+            add_voters(self._layout, <const int32_t*> bins, <int32_t> factor, <int32_t*> out, n_threads)
         else:
             _count_in_parallel(self._coded, <const double*> cnp.PyArray_DATA(self._mass), order, n, self._columns,
-                               <double*> bins, n_threads)
-            run_along_columns(self._layout, <double*> bins, self._n_threads)
-            add_voters(self._layout, <const double*> bins, <double> factor, <double*> out, self._n_threads)
+                               <double*> bins, n_counting)
+            run_along_columns(self._layout, <double*> bins, n_threads)
+            add_voters(self._layout, <const double*> bins, <double> factor, <double*> out, n_threads)
 
     cdef void _add_table(self, rows_t rows, Py_ssize_t bin, int factor, void* out) noexcept nogil:
         """Add factor times the products with a voter that is 1 in the bins up to this one."""

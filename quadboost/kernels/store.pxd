@@ -20,7 +20,10 @@ cdef class Store:
     cdef int64_t[::1] _stamp
     cdef int64_t _clock
     cdef list _pieces
-    cdef cython.pymutex _mutex
+    cdef Py_ssize_t _n_makers        # threads that make a column of a shared store
+    cdef cython.pymutex _mutex       # of what a shared store knows, for a moment
+    cdef cython.pymutex _turn        # to begin a column there, or to have it alone
     cdef object _view(self, uintptr_t address)
     cdef bint _make(self, Py_ssize_t voter) noexcept nogil
+    cdef void _make_beside_others(self, Py_ssize_t voter) noexcept nogil
     cdef const void* fetch(self, Py_ssize_t voter) noexcept nogil

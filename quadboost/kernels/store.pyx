@@ -19,8 +19,8 @@ cdef extern from "compiler.h":
 cdef class Store:
     """The Gram columns of one set of rows that are in memory.
 
-    One run of rounds has it for itself. Where it is shared, several threads look up columns, and one at a time makes
-    them: `with store` where Python sees to it.
+    One run of rounds has it for itself. Where it is shared, several threads look up columns and make them, each its own;
+    `with store` where Python sees to it: then no other makes one.
     """
 
     def __init__(self, Maker maker, Py_ssize_t n_voters, bint has_counts):
@@ -28,16 +28,21 @@ cdef class Store:
         self.maker, self.has_counts, self.is_shared = maker, has_counts, False
         self.address, self.stamp = np.zeros(n_voters, dtype=np.uintp), np.zeros(n_voters, dtype=np.int64)
         self._address, self._stamp, self._clock = self.address, self.stamp, 0
-        self.n_free, self.work = 0, 0
+        self.n_free, self.work, self._n_makers = 0, 0, 0
         self._free = np.zeros(0, dtype=np.uintp)
         self._pieces = []
 
     def __enter__(self):
+        self._turn.acquire()
         self._mutex.acquire()
+        while self._n_makers > 0:  # a column takes less than a millisecond, and none begins another
+            self._mutex.release()
+            self._mutex.acquire()
         return self
 
     def __exit__(self, *_):
         self._mutex.release()
+        self._turn.release()
 
     def add_room(self, cnp.ndarray piece):
         """Take a piece of memory: of shape (columns, voters)."""
@@ -97,13 +102,30 @@ cdef class Store:
         STORE(&self._address[voter], address)
         return True
 
+    cdef void _make_beside_others(self, Py_ssize_t voter) noexcept nogil:
+        """The same while other threads make columns; of two for the same voter the first stays."""
+        cdef uintptr_t address
+        cdef bint is_made
+        with self._turn, self._mutex:
+            if self.n_free == 0 or self._address[voter] != 0:
+                return
+            self.n_free -= 1
+            self._n_makers += 1
+            address = self._free[self.n_free]
+        is_made = self.maker.write(voter, self, <void*> address)
+        with self._mutex:
+            self._n_makers -= 1
+            if is_made and self._address[voter] == 0:
+                STORE(&self._address[voter], address)
+            else:
+                self._free[self.n_free] = address
+                self.n_free += 1
+
     cdef const void* fetch(self, Py_ssize_t voter) noexcept nogil:
         """The column of a voter; NULL if Python must see to it first."""
         if self.is_shared:
             if LOAD(&self._address[voter]) == 0:
-                with self._mutex:
-                    if self._address[voter] == 0:
-                        self._make(voter)
+                self._make_beside_others(voter)
             return <const void*> LOAD(&self._address[voter])
         if self._address[voter] == 0 and not self._make(voter):
             return NULL

@@ -213,7 +213,8 @@ class ColumnGram:
         return self.voters, self.codes, self.weight, self.voter_sum, self.row_bytes, self.n_threads, dtype
 
     def write(self, voter: int, out: np.ndarray) -> None:
-        raise AssertionError("the kernel makes every column of sorted rows")
+        """The kernel makes every column of sorted rows, if it has memory to count them in."""
+        raise MemoryError("no memory for the joint counts of bins")
 
     def prepare(self, voter: int) -> None:
         """Sort the rows by the bins of the voter's column, if they are not."""

@@ -14,6 +14,7 @@ from mixed_table import N_LEVELS, mixed_table, outputs, targets
 import quadboost.common.threads
 import quadboost.moments.gram
 from quadboost import QuadBoostClassifier, moments_from_matrix
+from quadboost.common.threads import in_threads
 from quadboost.data.exact import Scales
 from quadboost.kernels.store import DifferenceMaker, Maker, Store
 from quadboost.moments.gram import Columns, Gram, RestGram, SummedGram
@@ -332,6 +333,27 @@ def test_columns_of_the_rest_are_those_of_its_rows(weighted, room):
         np.testing.assert_array_equal(rest.column(int(voter)), known.column(int(voter)))
     with rest.lease() as first, rest.lease() as second:  # the second from rows, not from columns of others
         np.testing.assert_array_equal(second.column(4), first.column(4))
+
+
+@pytest.mark.parametrize("row_bytes", [1, 1 << 30], ids=["rows sorted again", "rows kept"])
+def test_threads_make_shared_columns_beside_each_other(row_bytes, monkeypatch):
+    monkeypatch.setattr(quadboost.moments.gram, "TABLE_PAYS", 1 << 40)  # from rows
+    X = mixed_table(3_000)
+    stumps = candidate_voters(X, thresholds="all", n_levels=N_LEVELS)
+    whole, part = (column_moments(stumps, stumps.code(rows), targets(rows)).gram.source for rows in (X, X[:1_000]))
+    whole.row_bytes = row_bytes
+    H = outputs(stumps, X[1_000:])
+    for seed in range(4):
+        shared = Columns(whole.clone(), 1 << 30)
+        shared.store.is_shared = True
+
+        def fetch(number, shared=shared, seed=seed):
+            rest = Gram(RestGram(shared, Columns(part.clone(), 1 << 30), 1 << 30), 1 << 30)
+            voters = np.random.default_rng(seed + number // 2).permutation(stumps.n_voters)[:60]  # two have the same
+            return voters, np.array([rest.column(voter) for voter in voters.tolist()])
+
+        for voters, found in in_threads(fetch, range(6), 6):
+            np.testing.assert_array_equal(found, H[:, voters].T @ H)
 
 
 # --- the budget of a fit ------------------------------------------------------------------------------------
