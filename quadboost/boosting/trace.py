@@ -31,7 +31,7 @@ ENOUGH_EXAMPLES = 8_000.0  # of so many one vector will do: its chance is a smal
 ROUNDING = 1e-12
 MOST_FREEDOM = 0.5  # of the number of examples: beyond, the estimate is one small number by another
 TRIED = np.logspace(3.0, -2.0, 61)  # times the formula
-NEAR = np.logspace(1.5, -1.0, 21)  # times a strength that is known
+NEAR = np.logspace(1.5, -2.0, 29)  # times a strength that is known
 AS_KNOWN = 12  # where it is itself
 COSTS = (1.2, 2.0)  # of a degree of freedom of voters that were grown: the least and the most, measured
 SAME_COST = 0.2
@@ -71,12 +71,9 @@ def ridge_by_gcv(times: Times, moments: Moments, fit_intercept: bool, n_examples
 
 
 def ridge_of_grown(
-    times: Times, moments: Moments, fit_intercept: bool, n_examples: float, known: Known, trust: float
+    times: Times, moments: Moments, fit_intercept: bool, n_examples: float, known: Known
 ) -> Strengths:  # fmt: skip
-    """The same of voters that were grown: from a strength that is known towards the least estimate.
-
-    `trust` is how far, as a share of the way on a log scale.
-    """
+    """The same of voters that were grown, near a strength that is known."""
     strength, points, cost = known.strength * NEAR, tuple[Point, ...](), np.inf
     looks = _estimates(times, moments, fit_intercept, n_examples, strength, known.factor)
     for risk, freedom in islice(looks, MOST_LOOKS):
@@ -86,7 +83,7 @@ def ridge_of_grown(
             break
     if not points:
         return Strengths(known.strength)
-    return Strengths(float(strength[_least(gcv)] ** trust * known.strength ** (1.0 - trust)), points)
+    return Strengths(float(strength[_least(gcv)]), points)
 
 
 def _estimates(

@@ -36,7 +36,7 @@ def strengths_of_loss(
     if options.loss != "squared":
         rows, loss = measured.coded(problem, options)
         moments, curvature = rows.towards(pulled(rows, loss, constant(rows, loss))), loss.curvature
-    limits = [problem.limits(measured.voters, output, name) for output in range(moments.n_outputs)]
+    limits = [problem.limits(measured.voters, moments, output, name) for output in range(moments.n_outputs)]
     values = strengths_of(name, asked, moments, bool(options.fit_intercept), reach, limits)
     return values * curvature if isinstance(asked, Integral) and name != "linf" else values
 

@@ -153,7 +153,7 @@ def _follow_rounds(
     problem: Problem, measured: Measured, options: Options, candidates: Sequence[Candidate]
 ) -> Iterator[Boosted]:
     """One run that goes on under each penalty in turn."""
-    limits = problem.limits(measured.voters, 0)
+    limits = problem.limits(measured.voters, measured.moments, 0)
     with open_run(
         measured.moments, candidates[0].make(limits), mode="corrective", fit_intercept=options.fit_intercept
     ) as run:

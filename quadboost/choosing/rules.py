@@ -24,13 +24,13 @@ from ..fitting.measured import Measured, Options, solves_at_once
 from ..fitting.passes import begin
 from ..fitting.problem import Problem
 from ..fitting.rules import train_ridge
-from ..fitting.strength import law_of_rules
+from ..fitting.strength import law_of_rules, ridge_of_all
 from ..fitting.training import train
 from .folds import Fold, Folds
 from .losses import PATIENCE, strengths_of_loss
 from .search import Candidate, Judge, Table
 
-# Strengths to try, as multiples of what a law gives: the strongest and the weakest.
+# Strengths to try, as multiples of what is expected: the strongest and the weakest.
 AROUND_L2 = (10.0, 0.1)
 AROUND_L1 = (8.0, 0.5)
 LAW_OF_L1 = 34.0  # times the variance of what is left over the deviation of the target, per example: measured
@@ -55,7 +55,7 @@ def candidates_with_trees(
 ) -> list[Candidate]:
     """Penalties and strengths for trees, the strongest of a penalty first; `strengths` are those of each penalty.
 
-    A whole number: so many. Those of l1 and l2 are around what a law says of all rows, others as for stumps.
+    A whole number: so many. Those of l1 and l2 are around what all rows say, others as for stumps.
     """
     auto = replace(with_trees(options, Candidate("l2", 1.0, n_trees)), reg_lambda="auto")
     measured = Measured.of(problem, problem.rows, auto)
@@ -63,10 +63,12 @@ def candidates_with_trees(
     found = []
     for name in penalties:
         if name in ("l1", "l2") and isinstance(strengths[name], Integral) and options.mode == "corrective":
-            law, around = law_of_rules(measured, auto), AROUND_L2
             if name == "l1":
-                law, around = _law_of_l1(measured, auto), AROUND_L1
-            values = law * curvature * np.geomspace(*around, int(strengths[name]))
+                middle, around = _law_of_l1(measured, auto), AROUND_L1
+            else:
+                chosen = ridge_of_all(measured, auto) if options.loss == "squared" else None
+                middle, around = law_of_rules(measured, auto) if chosen is None else chosen.chosen, AROUND_L2
+            values = middle * curvature * np.geomspace(*around, int(strengths[name]))
         elif name is None or options.mode == "forward":
             values = np.array([np.nan if name is None else 1.0])
         else:
@@ -166,7 +168,7 @@ def _path(
         found = []
         for output in range(n_outputs):
             base = make_penalty(candidate.penalty, candidate.strength, candidate.strength)
-            penalty = problem.limited(base, measured.voters, output)
+            penalty = problem.limited(base, measured.voters, measured.moments, output)
             with open_run(
                 measured.moments, penalty, mode=options.mode, fit_intercept=options.fit_intercept, output=output
             ) as run:

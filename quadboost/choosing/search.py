@@ -270,7 +270,7 @@ def _follow(
     )
     found = []
     for output in range(fold.train.n_outputs):
-        penalty = candidate.make(problem.limits(fold.voters, output, candidate.penalty))
+        penalty = candidate.make(problem.limits(fold.voters, fold.train, output, candidate.penalty))
         with open_run(
             fold.train, penalty, mode=options.mode, fit_intercept=options.fit_intercept, output=output
         ) as run:

@@ -2,51 +2,59 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from ..boosting.limits import Limits
+from ..moments.moments import Moments
 from ..voters.columns import Voters
 from ..voters.rules import sides
 
-ADDITIVE = 0.3  # a measured share: of the squared weights of rules, what is expected of those of stumps
+LEAST_VARIANCE = 1e-12  # of what a voter says: less is rounding
 
 
-def limits_of(voters: Voters, signs: np.ndarray | None = None, *, penalty: str | None = None) -> Limits | None:
+def limits_of(
+    voters: Voters, moments: Moments, signs: np.ndarray | None = None, *, penalty: str | None = None
+) -> Limits | None:
     """Limits on the weights of voters for one score; None where nothing is asked of them.
 
     Parameters
     ----------
     voters : Voters
+    moments : Moments
+        Of these voters.
     signs : array of shape (d,), optional
         The score may only rise with a feature (+1), only fall (-1), or both (0).
     penalty : str, optional
         The name of one that tells rules from stumps: see `penalty_factor`.
     """
-    lower, upper, factor = None, None, penalty_factor(voters, penalty)
+    lower, upper, factor = None, None, penalty_factor(voters, moments, penalty)
     if signs is not None and signs.any():
         must_rise, must_fall = _directions(voters, signs)
         lower, upper = np.where(must_rise, 0.0, -np.inf), np.where(must_fall, 0.0, np.inf)
     return None if lower is factor is None else Limits(factor, lower, upper)
 
 
-def penalty_factor(voters: Voters, penalty: str | None) -> np.ndarray | None:
+def penalty_factor(voters: Voters, moments: Moments, penalty: str | None) -> np.ndarray | None:
     """By how much the penalty of each voter differs; None without trees.
 
-    Under l1 a rule of n conditions is penalised sqrt(n) times as much as a stump. Under l2 every feature has the same
-    share in what is expected of stumps, whether it has two values or a thousand: a weight alone would be held back
-    where hundreds of a feature share a change of the score. All stumps together have a share of what rules have.
+    Under l1 a rule of n conditions is penalised sqrt(n) times as much as a stump. So it is under l2, where also every
+    voter is penalised as if what it says had the variance 1: else rules of few rows, which may say much, would be held
+    back. There every feature has the same share in what is expected of stumps, whether it has two values or a thousand:
+    a weight alone would be held back where hundreds of a feature share a change of the score. All stumps together have
+    the same share as all rules.
     """
     if not voters.trees or penalty not in ("l1", "l2"):
         return None
-    factor = np.ones(voters.n_voters)
-    if penalty == "l1":
-        factor[voters.first_rule :] = np.sqrt(voters.trees.n_conditions[~voters.trees.is_root])
-    else:
+    square, n_conditions = np.ones(voters.n_voters), voters.trees.n_conditions[~voters.trees.is_root]
+    square[voters.first_rule :] = n_conditions
+    if penalty == "l2":
         n_stumps = np.diff(voters.voter_start[: voters.n_features + 1])
-        n_rules = voters.n_voters - voters.first_rule
-        each = n_stumps * np.count_nonzero(n_stumps) / (ADDITIVE * n_rules)
-        factor[: voters.first_rule] = np.sqrt(each).repeat(n_stumps)
-    return factor
+        share = math.fsum(1.0 / n_conditions) / np.count_nonzero(n_stumps)  # of each feature
+        square[: voters.first_rule] = (n_stumps / share).repeat(n_stumps)
+        square *= np.maximum(moments.centred(fit_intercept=True)[1], LEAST_VARIANCE)
+    return np.sqrt(square)
 
 
 def _directions(voters: Voters, signs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -44,7 +44,9 @@ def train_under_loss(
     else:
         strengths, weight = _strengths(problem, rows, loss, first, measured.rows.n_examples, options, tell)
     penalties = [
-        problem.limited(make_penalty(options.penalty, strength.chosen, strength.chosen), measured.voters, output)
+        problem.limited(
+            make_penalty(options.penalty, strength.chosen, strength.chosen), measured.voters, measured.moments, output
+        )
         for output, strength in enumerate(strengths)
     ]
     weight, intercept = (weight, first.intercept) if start is None else start
@@ -121,7 +123,7 @@ def _strengths(
     schedule, strengths = replace(options.schedule.share(0.0, 2 * n_outputs), callback=None), []
     for output in range(n_outputs):
         if options.follows_path:
-            penalty = problem.limited(L1(0.0), rows.voters, output)
+            penalty = problem.limited(L1(0.0), rows.voters, moments, output)
             with open_run(moments, penalty, mode="corrective", fit_intercept=rows.fit_intercept, output=output) as run:
                 along_path = strengths_by_gcv(run, n_examples, schedule, tell, bool(rows.voters.trees))
                 weight[:, output] = run.weight

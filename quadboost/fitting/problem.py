@@ -28,6 +28,7 @@ from ..data.examples import (
 )
 from ..data.schema import FrameSchema, read_table, to_matrix
 from ..model.ensemble import Ensemble
+from ..moments.moments import Moments
 from ..moments.sums import ColumnSums, Sums
 from ..voters.binned import Binned
 from ..voters.columns import Voters
@@ -191,14 +192,14 @@ class Problem:
         """Targets as a loss wants them: labels are -1 and +1 to the squared one, and 0 and 1 to others."""
         return rows.y if self.classes is None or loss == "squared" else (rows.y + 1.0) / 2.0
 
-    def limits(self, voters: Voters, output: int, penalty: str | None = None) -> Limits | None:
+    def limits(self, voters: Voters, moments: Moments, output: int, penalty: str | None = None) -> Limits | None:
         """What is asked of the weights of voters for one of the scores, under the penalty of that name."""
-        return limits_of(voters, None if self.signs is None else self.signs[:, output], penalty=penalty)
+        return limits_of(voters, moments, None if self.signs is None else self.signs[:, output], penalty=penalty)
 
-    def limited(self, penalty: Penalty, voters: Voters, output: int = 0) -> Penalty:
+    def limited(self, penalty: Penalty, voters: Voters, moments: Moments, output: int = 0) -> Penalty:
         """A penalty on the weights of voters for one of the scores, within what is asked of them."""
         name = "l1" if isinstance(penalty, L1) else "l2" if isinstance(penalty, L2) else None
-        return limited(penalty, self.limits(voters, output, name))
+        return limited(penalty, self.limits(voters, moments, output, name))
 
     def ensemble(
         self, voters: Voters, boosted: Sequence[Boosted], info: Mapping[str, Any] | None = None, *,

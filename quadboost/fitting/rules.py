@@ -34,7 +34,7 @@ def train_ridge(
     rows, y = measured.products(bool(options.fit_intercept))
     mean = moments.target_mean if options.fit_intercept else np.zeros(n_outputs)
     watch = _Watch(schedule, validation, mean, rows, every_stage)
-    penalties = [problem.limited(L2(strength), measured.voters, output) for output in range(n_outputs)]
+    penalties = [problem.limited(L2(strength), measured.voters, moments, output) for output in range(n_outputs)]
     bounds = bounds_of(penalties, moments.n_voters)
     ridge = np.maximum(penalties[0].rule(moments.n_voters)[0], LEAST_RIDGE)
     begin = None if start is None else np.ascontiguousarray(start.T)

@@ -14,11 +14,9 @@ from .limits import penalty_factor
 from .measured import Measured, Options, solves_at_once
 
 LEAST_R2, MOST_R2 = 0.02, 0.99  # that a strength is chosen by
-MOST_LABELS = 20_000  # examples: of more labels the law says as much, and takes no passes over them
-TRUST, FEW = 0.5, 500.0  # share of the way to the least estimate; of more real targets than few it is longer
 
 
-def ridge_of_all(measured: Measured, options: Options, *, of_labels: bool) -> Strengths | None:
+def ridge_of_all(measured: Measured, options: Options) -> Strengths | None:
     """The strength that cross-validation by moments chooses; None where it is not to be chosen here.
 
     That takes products with the Gram matrix: of few voters all of it is known in the end, and for more the rows must be
@@ -30,14 +28,13 @@ def ridge_of_all(measured: Measured, options: Options, *, of_labels: bool) -> St
         return None
     n_examples = measured.rows.n_examples
     if measured.voters.trees:
-        known, trust = (
-            _known(measured, fit_intercept),
-            max(TRUST, 0.0 if of_labels else n_examples / (n_examples + FEW)),
-        )
-        if (of_labels and n_examples > MOST_LABELS) or moments.n_outputs > 1:
+        known, grown = _known(measured, fit_intercept), measured.grown
+        # Trees of several outputs are grown to combinations of them, which the estimate does not see. And where they
+        # explain nothing on other rows, it takes for an effect what they found by chance.
+        if moments.n_outputs > 1 or (grown is not None and grown.r2 <= LEAST_R2):
             return Strengths(known.strength)
         products, _ = measured.products(fit_intercept)
-        return ridge_of_grown(products.gram_times, moments, fit_intercept, n_examples, known, trust)
+        return ridge_of_grown(products.gram_times, moments, fit_intercept, n_examples, known)
     if solves_at_once(measured, options):
         products, _ = measured.products(fit_intercept)
         return ridge_by_gcv(products.gram_times, moments, fit_intercept, n_examples)
@@ -61,7 +58,7 @@ def law_of_rules(measured: Measured, options: Options) -> float:
 def _known(measured: Measured, fit_intercept: bool) -> Known:
     assert measured.grown is not None
     r2 = min(max(measured.grown.r2, LEAST_R2), MOST_R2)
-    eta, factor = measured.moments.centred(fit_intercept)[1], penalty_factor(measured.voters, "l2")
+    eta, factor = measured.moments.centred(fit_intercept)[1], penalty_factor(measured.voters, measured.moments, "l2")
     if factor is None:
         factor = np.ones(len(eta))
     trace = math.fsum(np.maximum(eta, 0.0) / (factor * factor))

@@ -34,7 +34,7 @@ def train(
     """
     if options.mode == "forward" and measured.grown is not None:
         return train_as_grown(problem, measured, options, validation, every_stage=every_stage)
-    if not warm and (ridge := ridge_of_all(measured, options, of_labels=problem.classes is not None)) is not None:
+    if not warm and (ridge := ridge_of_all(measured, options)) is not None:
         options = options.with_strength(ridge.chosen)
         trained = train(problem, measured, options, validation=validation, tell=tell, every_stage=every_stage)
         return replace(trained, strengths=[ridge] * len(trained.strengths))
@@ -74,7 +74,7 @@ class _Fit:
 
     def penalty(self, strengths: Strengths) -> Penalty:
         penalty = make_penalty(self.options.penalty, strengths.chosen, strengths.chosen)
-        return self.problem.limited(penalty, self.measured.voters, self.output)
+        return self.problem.limited(penalty, self.measured.voters, self.measured.moments, self.output)
 
     def rounds(self, strengths: Strengths, schedule: Schedule, resume: Progress | None = None) -> Boosted:
         return run_rounds(
@@ -102,7 +102,7 @@ class _Fit:
     def path(self, schedule: Schedule, tell: Callable[[], None]) -> tuple[Strengths, Boosted]:
         """Choose the strength along a path; rounds go on from there, unless a validation set is to see all of them."""
         start, fit_intercept = time.monotonic(), self.options.fit_intercept
-        penalty = self.problem.limited(L1(0.0), self.measured.voters, self.output)
+        penalty = self.problem.limited(L1(0.0), self.measured.voters, self.measured.moments, self.output)
         with open_run(
             self.measured.moments, penalty, mode="corrective", fit_intercept=fit_intercept, output=self.output
         ) as run:
@@ -139,7 +139,7 @@ def _theory_lambda(problem: Problem, measured: Measured, options: Options, outpu
     from ..bounds import rademacher_complexity, theory_lambda
 
     def weights_under(reg_lambda: float) -> np.ndarray:
-        penalty = problem.limited(make_penalty(options.penalty, reg_lambda), measured.voters, output)
+        penalty = problem.limited(make_penalty(options.penalty, reg_lambda), measured.voters, measured.moments, output)
         schedule = replace(options.schedule, callback=None)
         return run_rounds(
             measured.moments, penalty, schedule, mode=options.mode, fit_intercept=options.fit_intercept, output=output

@@ -36,24 +36,29 @@ def voters_with_trees(X, y):
     return voters.with_trees(grown.trees)
 
 
+def moments_of(voters, X, y):
+    return column_moments(voters, voters.code(X), y)
+
+
 def test_stumps_have_the_sign_of_their_feature_and_is_missing_is_free():
-    X, _ = table()
+    X, y = table()
     voters = candidate_voters(X, thresholds=5)
-    limits = limits_of(voters, SIGNS)
+    moments = moments_of(voters, X, y)
+    limits = limits_of(voters, moments, SIGNS)
     feature, kind, _ = voters.describe(np.arange(voters.n_voters))
     np.testing.assert_array_equal(limits.lower == 0, (feature == 0) & (kind != MISSING))
     np.testing.assert_array_equal(limits.upper == 0, (feature == 1) & (kind != MISSING))
     assert (kind == MISSING).any()
     assert limits.factor is None
-    assert limits_of(voters, np.zeros(4), penalty="l1") is None
-    assert limits_of(voters) is None
+    assert limits_of(voters, moments, np.zeros(4), penalty="l1") is None
+    assert limits_of(voters, moments) is None
 
 
 def test_a_rule_may_move_where_all_its_conditions_let_it():
     X, y = table()
     voters = voters_with_trees(X, y)
     trees, signs = voters.trees, SIGNS
-    limits = limits_of(voters, signs)
+    limits = limits_of(voters, moments_of(voters, X, y), signs)
     lower, upper = (bounds[voters.first_rule :] for bounds in (limits.lower, limits.upper))
     kinds = set()
     rules = [path for path, is_root in zip(trees.paths(), trees.is_root, strict=True) if not is_root]
@@ -68,29 +73,34 @@ def test_a_rule_may_move_where_all_its_conditions_let_it():
 def test_a_rule_is_penalised_by_the_root_of_its_length():
     X, y = table()
     voters = voters_with_trees(X, y)
-    limits = limits_of(voters, penalty="l1")
+    moments = moments_of(voters, X, y)
+    limits = limits_of(voters, moments, penalty="l1")
     assert limits.lower is None
     assert (limits.factor[: voters.first_rule] == 1).all()
     paths = [path for path, is_root in zip(voters.trees.paths(), voters.trees.is_root, strict=True) if not is_root]
     length = [len({(voters.trees.feature[node], right) for node, right in path}) for path in paths]
     np.testing.assert_array_equal(limits.factor[voters.first_rule :], np.sqrt(length))
     assert max(length) > 2
-    both = limits_of(voters, np.array([1, 0, 0, 0]), penalty="l1")
+    both = limits_of(voters, moments, np.array([1, 0, 0, 0]), penalty="l1")
     np.testing.assert_array_equal(both.factor, limits.factor)
     assert (both.lower == 0).any()
 
 
-def test_under_l2_every_feature_has_the_same_share_and_stumps_a_share_of_rules():
-    """Of what is expected of squared weights: one over the squared factor, summed."""
+def test_under_l2_every_feature_has_the_same_share_and_stumps_that_of_rules():
+    """Of how far each is expected to move scores: the variance of what it says over the squared factor, summed."""
     X, y = table()
     X[:, 3] = X[:, 3] > 0  # one threshold
     voters = voters_with_trees(X, y)
-    expected = 1 / limits_of(voters, penalty="l2").factor ** 2
+    moments = moments_of(voters, X, y)
+    each = map(voters.votes, range(voters.n_voters))
+    said = np.column_stack([votes[voters.code(X)[:, column]] for column, votes in each])
+    expected = said.var(axis=0) / limits_of(voters, moments, penalty="l2").factor ** 2
     of_features = np.add.reduceat(expected[: voters.first_rule], voters.voter_start[:4])
     np.testing.assert_allclose(of_features, of_features[0])
-    assert of_features.sum() == pytest.approx(0.3 * expected[voters.first_rule :].sum())
-    assert (expected[voters.first_rule :] == 1).all()
-    assert limits_of(voters, penalty="linf") is None
+    of_rules = expected[voters.first_rule :]
+    assert of_features.sum() == pytest.approx(of_rules.sum())
+    np.testing.assert_allclose(of_rules, 1 / voters.trees.n_conditions[~voters.trees.is_root])
+    assert limits_of(voters, moments, penalty="linf") is None
 
 
 @pytest.mark.thinned(5)
@@ -99,7 +109,7 @@ def test_under_l2_every_feature_has_the_same_share_and_stumps_a_share_of_rules()
 def test_stumps_and_rules_together_are_monotone_exactly(penalty, seed, tmp_path):
     X, y = table(seed)
     voters = voters_with_trees(X, y)
-    limits = limits_of(voters, SIGNS, penalty="l1")
+    limits = limits_of(voters, moments_of(voters, X, y), SIGNS, penalty="l1")
     found = run_rounds(
         column_moments(voters, voters.code(X), y), limited(penalty, limits), Schedule(max_rounds=1000, tol=1e-3),
         mode="corrective", fit_intercept=True,
@@ -129,5 +139,6 @@ def test_long_rules_are_penalised_more_along_the_whole_path():
     X, y = table()
     problem = Problem.of_targets(X, y[:, 0], None, Reading())
     voters = voters_with_trees(X, y)
-    assert problem.limited(L1(0.0), voters).at(0.1).shrink[-1] > 0.1
-    assert not problem.limited(L2(0.1), voters).differs
+    moments = moments_of(voters, X, y)
+    assert problem.limited(L1(0.0), voters, moments).at(0.1).shrink[-1] > 0.1
+    assert problem.limited(LInf(0.1), voters, moments) == LInf(0.1)

@@ -45,7 +45,7 @@ def test_all_at_once_is_what_rounds_come_to(sign):
     problem = replace(problem, signs=np.array([[sign]] * 2 + [[0]] * 6, dtype=np.int8))
     assert solves_at_once(rows, L2)
     (found,) = train(problem, rows, L2).boosted
-    penalty = problem.limited(RidgePenalty(0.05), rows.voters)
+    penalty = problem.limited(RidgePenalty(0.05), rows.voters, rows.moments)
     known = run_rounds(
         rows.moments, penalty, Schedule(max_rounds=50_000, tol=1e-6), mode="corrective", fit_intercept=True
     )
@@ -61,7 +61,7 @@ def test_what_is_told_of_a_fit_is_true():
     problem, rows = measured()
     trained = train_ridge(problem, rows, L2, None)
     (found,) = trained.boosted
-    off, factor = Y - scores(rows, trained)[:, 0], penalty_factor(rows.voters, "l2")
+    off, factor = Y - scores(rows, trained)[:, 0], penalty_factor(rows.voters, rows.moments, "l2")
     assert found.risk == pytest.approx(np.mean(off**2), rel=1e-9)
     assert found.objective == pytest.approx(found.risk + 0.05 * ((factor * found.weight) ** 2).sum(), rel=1e-9)
     assert found.first_risk == pytest.approx(Y.var(), rel=1e-9)

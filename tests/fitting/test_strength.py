@@ -1,4 +1,4 @@
-"""The strength of an l2 penalty on rules: a law, and the estimate that halves the way from it."""
+"""The strength of an l2 penalty on rules: the least estimate near a law."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from some_folds import READING, options
 
 from quadboost import QuadBoostClassifier, QuadBoostRegressor
 from quadboost.boosting import trace
-from quadboost.fitting import strength
 from quadboost.fitting.growth import Growth
 from quadboost.fitting.limits import penalty_factor
 from quadboost.fitting.measured import Measured
@@ -33,7 +32,7 @@ def votes_of(rows: Measured) -> np.ndarray:
     """Centred, each over its factor."""
     each = map(rows.voters.votes, range(rows.voters.n_voters))
     votes = np.column_stack([votes[rows.codes[:, feature]] for feature, votes in each])
-    return (votes - votes.mean(axis=0)) / penalty_factor(rows.voters, "l2")
+    return (votes - votes.mean(axis=0)) / penalty_factor(rows.voters, rows.moments, "l2")
 
 
 def test_the_law_is_by_what_trees_explain_on_other_rows() -> None:
@@ -46,7 +45,7 @@ def test_the_law_is_by_what_trees_explain_on_other_rows() -> None:
 def test_noise_is_penalised_more_than_signal() -> None:
     noise, signal = (measured(y) for y in (np.random.default_rng(5).normal(size=M), Y))
     assert law_of_rules(noise, AUTO) > 5 * law_of_rules(signal, AUTO)
-    assert ridge_of_all(noise, AUTO, of_labels=False).chosen > 5 * ridge_of_all(signal, AUTO, of_labels=False).chosen
+    assert ridge_of_all(noise, AUTO).chosen > 5 * ridge_of_all(signal, AUTO).chosen
 
 
 def test_the_estimate_says_of_the_law_what_trees_do(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,7 +54,7 @@ def test_the_estimate_says_of_the_law_what_trees_do(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(trace, "COSTS", (0.1, 10.0))
     rows = measured()
     found, law, votes, y = (
-        ridge_of_all(rows, AUTO, of_labels=True),
+        ridge_of_all(rows, AUTO),
         law_of_rules(rows, AUTO),
         votes_of(rows),
         Y - Y.mean(),
@@ -64,32 +63,25 @@ def test_the_estimate_says_of_the_law_what_trees_do(monkeypatch: pytest.MonkeyPa
     assert as_known.strength == pytest.approx(law)
     assert as_known.gcv == pytest.approx(1.0 - rows.grown.r2, rel=1e-6)
     gram = votes.T @ votes / M
-    for point in found.points[::4]:
+    for point in found.points[:21:4]:
         weight = np.linalg.solve(gram + point.strength * np.eye(len(gram)), votes.T @ y / M)
         assert point.risk == pytest.approx(np.mean((y - votes @ weight) ** 2) / y.var(), rel=1e-2)
         freedom = 1 + np.trace(np.linalg.solve(gram + point.strength * np.eye(len(gram)), gram))
         assert point.n_active == pytest.approx(freedom, rel=0.02)
     least = min(found.points, key=lambda point: point.gcv)
-    assert found.chosen == pytest.approx(np.sqrt(least.strength * law), rel=0.1)
-    of_targets = ridge_of_all(rows, AUTO, of_labels=False)
-    assert of_targets.points == found.points
-    share = max(0.5, M / (M + strength.FEW))
-    assert of_targets.chosen == pytest.approx(least.strength**share * law ** (1 - share), rel=0.1)
+    assert found.chosen == least.strength
 
 
-@pytest.mark.parametrize("why", ["many labels", "several outputs"])
-def test_where_the_law_will_do(why: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = measured(np.column_stack([Y, -Y]) if why == "several outputs" else Y)
-    if why == "many labels":
-        monkeypatch.setattr(strength, "MOST_LABELS", M - 1)
-    found = ridge_of_all(rows, AUTO, of_labels=True)
+def test_several_outputs_have_the_strength_of_the_law() -> None:
+    rows = measured(np.column_stack([Y, -Y]))
+    found = ridge_of_all(rows, AUTO)
     assert (found.chosen, found.points) == (law_of_rules(rows, AUTO), ())
 
 
 def test_there_is_a_choice_only_where_it_is_asked_for() -> None:
     rows = measured()
     for change in ({"reg_lambda": 0.1}, {"penalty": "l1"}, {"mode": "forward"}):
-        assert ridge_of_all(rows, replace(AUTO, **change), of_labels=False) is None
+        assert ridge_of_all(rows, replace(AUTO, **change)) is None
 
 
 def test_noise_leaves_little_of_rules() -> None:
