@@ -63,7 +63,7 @@ def ridge_by_gcv(times: Times, moments: Moments, fit_intercept: bool, n_examples
     for risk, freedom in _estimates(times, moments, fit_intercept, n_examples, strength):
         points, gcv = _points(strength, risk, freedom, n_examples)
         best.append(_least(gcv, freedom <= MOST_FREEDOM * n_examples))
-        if best[-SETTLED:] == [best[-1]] * SETTLED:
+        if best[-1] > 0 and best[-SETTLED:] == [best[-1]] * SETTLED:  # the strongest: the others still look alike
             break
     if not points:
         return Strengths(formula)

@@ -15,7 +15,7 @@ import numpy as np
 from ..boosting.penalties import AUTO_L1
 from ..boosting.reweight import MOST_TOGETHER
 from ..boosting.schedule import AUTO, SOLVE
-from ..boosting.trace import MOST_PROBES
+from ..boosting.trace import ENOUGH_EXAMPLES, MOST_PROBES
 from ..common.checks import at_least
 from ..common.threads import threads_for
 from ..data.examples import check_size, examples_of, labels_of, real_targets
@@ -38,7 +38,7 @@ BYTES_OF_LEVEL = 300  # measured
 BYTES_TO_SORT = 30
 BYTES_OF_RULE = 6_000
 BYTES_OF_NODE = 200
-VECTORS_OF_PROBE = 6  # at work together
+VECTORS_OF_PROBE = 10  # at work together
 MARGIN = 1.19  # above what is counted here
 
 # Different voters that a run draws at most, measured. Under l1 labels settle on as many as rows and features ask for,
@@ -47,6 +47,7 @@ DRAWN_BY_LABELS = 3.4  # times rows ** 0.3 * features ** 0.7
 DRAWN_OF_VOTERS = 0.8  # of all, under a strength that was chosen,
 DRAWN_OF_ROWS = 0.55  # and of the number of rows: a path ends where a third are active, or one step later
 SOLVED_OF_ROWS = 0.45  # of those, so many are active when they are solved for
+DRAWN_BESIDE_LEVELS = 2.2  # times as many thresholds: the penalty that is chosen is weaker
 DRAWN_BY_PASSES = 1.55  # times as many: each pass has other targets
 DRAWN_IN_STEPS = 4.4  # times rows ** 0.3 * features ** 0.7, in forward mode under the strength of the formula
 DRAWN_ALONG_PATH = 0.28  # times rounds * features ** 0.15, where their number ends a path
@@ -107,13 +108,12 @@ def estimate_memory(
     estimator = plain(**parameters)
     options = estimator._options()
     few = _some_rows(X)
-    schema, matrix = read_table(
-        few, categorical_features=estimator.categorical_features, min_category_count=estimator.min_category_count
-    )
-    n_cuts = _most_cuts(matrix, schema, X.shape[0], options.thresholds)
+    schema, matrix = read_table(few, categorical_features=estimator.categorical_features, min_category_count=1)
+    n_cuts = _most_cuts(matrix, schema, X.shape[0], options.thresholds, estimator.min_category_count)
     fit = _Fit(
         m=X.shape[0],
         n_cuts=n_cuts,
+        n_levels=float(n_cuts[list(schema.categories)].sum()),
         n_missing=int(np.isnan(matrix).any(axis=0).sum()),
         n_outputs=n_outputs,
         value_bytes=matrix.dtype.itemsize,
@@ -168,17 +168,24 @@ def _some_rows(X: Any) -> Any:
     return (X.tocsr() if is_sparse(X) else X)[::step]
 
 
-def _most_cuts(matrix: np.ndarray, schema: FrameSchema, m: int, thresholds: int | str) -> np.ndarray:
+def _most_cuts(
+    matrix: np.ndarray, schema: FrameSchema, m: int, thresholds: int | str, min_category_count: float
+) -> np.ndarray:
     """Cuts of every feature, at most: where most values of some rows differ, so may those of all."""
     if thresholds == AUTO:
         thresholds = auto_thresholds(matrix.shape[1])
     most = m if thresholds == "all" else int(thresholds)
     n_cuts = np.empty(matrix.shape[1])
+    rare = min_category_count * len(matrix) / m  # of some rows; levels with fewer may be pooled
     for f, column in enumerate(matrix.T):
         n_seen = np.unique(column[~np.isnan(column)], return_counts=True)[1]
         n_once = np.count_nonzero(n_seen == 1)  # the more there are of these, the more values were not seen
         n_values = m if 2 * n_once > len(column) else len(n_seen) + 2 * n_once
-        n_cuts[f] = len(schema.categories[f]) if f in schema.categories else min(most, n_values)
+        if f in schema.categories:
+            n_kept = np.count_nonzero(2 * n_seen >= rare) + 1 if rare > 2 else n_values
+            n_cuts[f] = min(m / min_category_count + 1, n_kept)
+        else:
+            n_cuts[f] = min(most, n_values)
     return n_cuts
 
 
@@ -195,6 +202,7 @@ class _Fit:
 
     m: int
     n_cuts: np.ndarray
+    n_levels: float  # cuts that are levels of categories
     n_missing: int  # features with missing values
     n_outputs: int
     value_bytes: int
@@ -269,8 +277,9 @@ class _Fit:
         n_voters = float(self.n_cuts.sum()) + self.n_missing + self._n_rules
         sketch = 8 * 7 * directions_for(self.m)  # the directions, how they are made, and what becomes of them
         solving = sketch + 8 * self.n_outputs * (16 + self._n_kept)
-        is_tried = self._n_rules > 0 and self.n_outputs == 1 and self.options.reg_lambda == AUTO
-        trying = 8 * VECTORS_OF_PROBE * (1 + MOST_PROBES) * is_tried  # strengths, before the weights are solved for
+        is_tried = self.options.reg_lambda == AUTO and (self.n_outputs == 1 or not self._n_rules)
+        n_vectors = self.n_outputs + np.clip(round(ENOUGH_EXAMPLES / self.m), 1, MOST_PROBES)
+        trying = 8 * VECTORS_OF_PROBE * n_vectors * is_tried  # strengths, before the weights are solved for
         of_voters = n_voters * (120 + max(solving, trying)) + BYTES_OF_NODE * self._n_rules
         return of_voters + 8 * self.m * self.n_outputs * 9
 
@@ -301,8 +310,13 @@ class _Fit:
         if options.penalty == "l1" and options.mode == "corrective":
             more = 1.0 if options.loss in ("squared", "huber") else DRAWN_BY_PASSES
             drawn = self._n_drawn_by_labels(more * asked) if self.has_labels else n_voters
+            if self.has_labels and self.n_levels:
+                drawn = (
+                    DRAWN_BESIDE_LEVELS * drawn + self.n_levels
+                )  # no level stands for another, as a threshold does for those near it
             if options.follows_path:
-                drawn = min(drawn, DRAWN_OF_VOTERS * n_voters, DRAWN_OF_ROWS * more * self.m)
+                of_levels = (1.0 - DRAWN_OF_VOTERS) * self.n_levels
+                drawn = min(drawn, DRAWN_OF_VOTERS * n_voters + of_levels, DRAWN_OF_ROWS * more * self.m)
                 if not has_passes:
                     drawn = min(drawn, DRAWN_ALONG_PATH * rounds * self._n_columns**0.15)
         elif self._steps_to_optimum:

@@ -21,6 +21,12 @@ BITS_OF_WORD = 32
 WORDS_TOGETHER = 128  # of the trees that are walked through together
 
 
+def fixed(derived: np.ndarray) -> np.ndarray:
+    """Not to be changed: it is made once."""
+    derived.flags.writeable = False
+    return derived
+
+
 @dataclass(frozen=True)
 class Trees:
     """Trees in preorder: a node, all nodes to its left, all nodes to its right. Trees follow one another.
@@ -56,6 +62,10 @@ class Trees:
         rest = (np.concatenate([getattr(trees, name) for trees in several]) for name in list(several[0].arrays())[1:])
         return cls(np.concatenate([*start, shift[-1:]]), *rest)
 
+    def __reduce__(self) -> tuple[type[Trees], tuple[np.ndarray, ...]]:
+        """What is derived is derived anew."""
+        return Trees, tuple(self.arrays().values())
+
     def __bool__(self) -> bool:
         return self.n_trees > 0
 
@@ -78,23 +88,23 @@ class Trees:
 
     @cached_property
     def is_leaf(self) -> np.ndarray:
-        return self.feature < 0
+        return fixed(self.feature < 0)
 
     @cached_property
     def tree(self) -> np.ndarray:
         """The tree of each node."""
-        return np.repeat(np.arange(self.n_trees), np.diff(self.start))
+        return fixed(np.repeat(np.arange(self.n_trees), np.diff(self.start)))
 
     @cached_property
     def is_root(self) -> np.ndarray:
         found = np.zeros(self.n_nodes, dtype=bool)
         found[self.start[:-1]] = True
-        return found
+        return fixed(found)
 
     @cached_property
     def n_leaves(self) -> np.ndarray:
         """Of each tree."""
-        return np.diff(self._leaves_before[self.start])
+        return fixed(np.diff(self._leaves_before[self.start]))
 
     @cached_property
     def _ends(self) -> tuple[np.ndarray, np.ndarray]:
@@ -102,7 +112,7 @@ class Trees:
         wrong = find_right(self.start, self.feature, end, right)
         if wrong >= 0:
             raise ValueError(f"tree {wrong} is not one: its nodes are not in preorder, each with two or none below it")
-        return end, right
+        return fixed(end), fixed(right)
 
     @property
     def end(self) -> np.ndarray:
@@ -127,18 +137,18 @@ class Trees:
         """How many conditions lead to each node."""
         from .rules import n_conditions
 
-        return n_conditions(self)
+        return fixed(n_conditions(self))
 
     @cached_property
     def _leaves_before(self) -> np.ndarray:
-        return starts(self.is_leaf)
+        return fixed(starts(self.is_leaf))
 
     @cached_property
     def leaf_range(self) -> tuple[np.ndarray, np.ndarray]:
         """The first leaf of each node, and one past its last; the leaves of a tree are counted from 0."""
         before = self._leaves_before
         first = before[self.start[:-1]][self.tree] if self.n_trees else before[:0]
-        return before[:-1] - first, before[self.end] - first
+        return fixed(before[:-1] - first), fixed(before[self.end] - first)
 
     def path(self, node: int) -> list[tuple[int, bool]]:
         """The nodes above a node, from the root down, and whether the way goes right there."""

@@ -2,12 +2,14 @@
 
 import sys
 import tracemalloc
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 
-from quadboost import estimate_memory
+from quadboost import QuadBoostClassifier, QuadBoostRegressor, estimate_memory
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
@@ -45,6 +47,36 @@ def test_a_fit_takes_no_more_than_is_said_and_a_good_part_of_it(kind):
 @pytest.mark.parametrize("kind", [kind for kind in KINDS + LARGE if not is_quick(kind)], ids=str)
 def test_so_does_a_longer_fit(kind):
     assert_near(kind)
+
+
+def peak_of(model, X, y):
+    model(max_rounds=1).fit(X[:200], y[:200])  # what is imported late
+    tracemalloc.start()
+    try:
+        model().fit(X, y)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("m", "n_text", "n_levels"),
+    [(10_000, 1, 150), (10_000, 6, 150), (20_000, 2, 150), pytest.param(20_000, 6, 600, marks=pytest.mark.slow)],
+)
+def test_levels_that_some_rows_do_not_show_are_counted(m, n_text, n_levels):
+    values = table(m, 6)
+    y = (values.sum(axis=1) > 0).astype(int)
+    codes = np.floor(values[:, :n_text] * n_levels / 8).astype(int)
+    text = {f"text {j}": np.array([f"level {code}" for code in codes[:, j]], dtype=object) for j in range(n_text)}
+    X = pandas.DataFrame(text | {f"number {j}": values[:, j] for j in range(n_text, 6)})
+    assert peak_of(partial(QuadBoostClassifier, n_jobs=1), X, y) <= estimate_memory(X, y)
+
+
+@pytest.mark.parametrize(("m", "d"), [(500, 5), (1_500, 10)])
+def test_strengths_of_an_l2_penalty_that_are_tried_take_memory_too(m, d):
+    X, options = table(m, d), {"penalty": "l2", "thresholds": "all"}
+    said = estimate_memory(X, X.sum(axis=1), regression=True, **options)
+    assert peak_of(partial(QuadBoostRegressor, n_jobs=1, **options), X, X.sum(axis=1)) <= said
 
 
 def test_labels_and_targets_only_say_how_many_outputs_there_are():

@@ -7,6 +7,7 @@ import pytest
 from mixed_table import N_LEVELS, mixed_table
 from some_trees import way_of
 
+from quadboost import QuadBoostRegressor
 from quadboost.boosting.losses import make_loss
 from quadboost.fitting import ridge
 from quadboost.fitting.growth import Growth, grow_trees
@@ -198,3 +199,14 @@ def test_who_watches_sees_every_iteration_and_may_stop():
     assert [news[0] for news in seen] == [1, 2, 3, 4]
     np.testing.assert_array_equal(found.weight.T, seen[-1][2])
     assert [one.tolist() for one in found.history] == [one[1] for one in seen]
+
+
+def test_the_strength_does_not_jump_where_weights_are_huge():
+    rng = np.random.default_rng(0)
+    X = np.round(rng.normal(size=(3_000, 5)), 1)
+    y = X[:, 0] + X[:, 1] ** 2 + rng.normal(size=3_000)
+
+    def strength(weight):
+        return QuadBoostRegressor(penalty="l2").fit(X, y, sample_weight=np.full(3_000, weight)).reg_lambda_
+
+    assert strength(6_000.0) == pytest.approx(strength(5_800.0), rel=0.2)

@@ -128,6 +128,16 @@ def test_numbers_can_be_categories_of_trees():
         np.testing.assert_array_equal(numbers.decision_function(table), model.score_matrix(levels))
 
 
+@pytest.mark.parametrize("is_pickled", [False, True])
+def test_what_follows_from_trees_cannot_be_written_to(is_pickled):
+    trees = model_of(SIZES["small"], 2).trees
+    assert trees.right.size == trees.is_leaf.size  # both are made once, and kept
+    trees = pickle.loads(pickle.dumps(trees)) if is_pickled else trees
+    for name in ("is_leaf", "tree", "is_root", "n_leaves", "end", "right", "n_conditions"):
+        assert not getattr(trees, name).flags.writeable, name
+    assert not any(array.flags.writeable for array in trees.leaf_range)
+
+
 def test_a_pickle_predicts_the_same():
     model, X = model_of(SIZES["small"], 2), rows(100)
     known = model.decision_function(X)
