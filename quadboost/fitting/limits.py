@@ -41,9 +41,10 @@ def penalty_factor(voters: Voters, moments: Moments, penalty: str | None) -> np.
 
     Under l1 a rule of n conditions is penalised sqrt(n) times as much as a stump. So it is under l2, where also every
     voter is penalised as if what it says had the variance 1: else rules of few rows, which may say much, would be held
-    back. There every feature has the same share in what is expected of stumps, whether it has two values or a thousand:
-    a weight alone would be held back where hundreds of a feature share a change of the score. All stumps together have
-    the same share as all rules.
+    back. No stump has less of a variance, in this, than any rule: of rows that weigh nearly nothing, little is known.
+    Every feature has the same share in what is expected of stumps, whether it has two values or a thousand: a weight
+    alone would be held back where hundreds of a feature share a change of the score. All stumps together have the same
+    share as all rules.
     """
     if not voters.trees or penalty not in ("l1", "l2"):
         return None
@@ -53,7 +54,8 @@ def penalty_factor(voters: Voters, moments: Moments, penalty: str | None) -> np.
         n_stumps = np.diff(voters.voter_start[: voters.n_features + 1])
         share = math.fsum(1.0 / n_conditions) / np.count_nonzero(n_stumps)  # of each feature
         square[: voters.first_rule] = (n_stumps / share).repeat(n_stumps)
-        square *= np.maximum(moments.centred(fit_intercept=True)[1], LEAST_VARIANCE)
+        variance = moments.centred(fit_intercept=True)[1]
+        square *= np.maximum(variance, max(variance[voters.first_rule :].min(initial=1.0), LEAST_VARIANCE))
     return np.sqrt(square)
 
 

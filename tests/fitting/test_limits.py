@@ -103,6 +103,22 @@ def test_under_l2_every_feature_has_the_same_share_and_stumps_that_of_rules():
     assert limits_of(voters, moments, penalty="linf") is None
 
 
+def test_under_l2_no_stump_is_rarer_than_every_rule():
+    X, y = table()
+    X[:, 3] = 0.0
+    X[:2, 3] = 1.0  # fewer rows than any leaf has
+    voters = voters_with_trees(X, y)
+    moments = moments_of(voters, X, y)
+    variance = moments.centred(True)[1]
+    rare = voters.voter_start[3]
+    least = variance[voters.first_rule :].min()
+    assert variance[rare] < least
+    n_stumps = np.diff(voters.voter_start[: voters.n_features + 1])
+    share = (1 / voters.trees.n_conditions[~voters.trees.is_root]).sum() / 4
+    factor = limits_of(voters, moments, penalty="l2").factor
+    assert factor[rare] == pytest.approx(np.sqrt(n_stumps[3] / share * least))
+
+
 @pytest.mark.thinned(5)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("penalty", [L1(0.003), L2(0.05), LInf(0.05)], ids=repr)
