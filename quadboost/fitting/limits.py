@@ -44,7 +44,7 @@ def penalty_factor(voters: Voters, moments: Moments, penalty: str | None) -> np.
     back. No stump has less of a variance, in this, than any rule: of rows that weigh nearly nothing, little is known.
     Every feature has the same share in what is expected of stumps, whether it has two values or a thousand: a weight
     alone would be held back where hundreds of a feature share a change of the score. All stumps together have the same
-    share as all rules.
+    share as all rules, divided by the number of outputs, which share the trees: measured.
     """
     if not voters.trees or penalty not in ("l1", "l2"):
         return None
@@ -52,7 +52,7 @@ def penalty_factor(voters: Voters, moments: Moments, penalty: str | None) -> np.
     square[voters.first_rule :] = n_conditions
     if penalty == "l2":
         n_stumps = np.diff(voters.voter_start[: voters.n_features + 1])
-        share = math.fsum(1.0 / n_conditions) / np.count_nonzero(n_stumps)  # of each feature
+        share = math.fsum(1.0 / n_conditions) / (np.count_nonzero(n_stumps) * moments.n_outputs)  # of each feature
         square[: voters.first_rule] = (n_stumps / share).repeat(n_stumps)
         variance = moments.centred(fit_intercept=True)[1]
         square *= np.maximum(variance, max(variance[voters.first_rule :].min(initial=1.0), LEAST_VARIANCE))

@@ -19,7 +19,7 @@ from .measured import Measured, Options, Trained
 from .passes import Passes, Stage, Training, minimise
 from .problem import Problem
 from .rules import train_as_grown
-from .strength import law_of_rules
+from .strength import ridge_under_loss
 
 Watch = Callable[[Passes], str]
 
@@ -39,7 +39,8 @@ def train_under_loss(
         return train_as_grown(problem, measured, options, validation, every_stage=every_stage)
     first = constant(rows, loss)
     if options.penalty == "l2" and measured.grown is not None and options.reg_lambda == "auto":
-        strength = law_of_rules(measured, options) * loss.curvature
+        pulls = rows.towards(pulled(rows, loss, first))
+        strength = ridge_under_loss(measured, options, pulls) * loss.curvature
         strengths, weight = [Strengths(strength)] * rows.n_outputs, first.weight
     else:
         strengths, weight = _strengths(problem, rows, loss, first, measured.rows.n_examples, options, tell)

@@ -10,10 +10,12 @@ import numpy as np
 from ..boosting.reweight import MOST_TOGETHER, gram_of, times_each
 from ..boosting.strength import Strengths
 from ..boosting.trace import Known, ridge_by_gcv, ridge_of_grown
+from ..moments.moments import Moments
 from .limits import penalty_factor
 from .measured import Measured, Options, solves_at_once
 
 LEAST_R2, MOST_R2 = 0.02, 0.99  # that a strength is chosen by
+MANY = 10_000.0  # examples: half of the way from the law to the least estimate, under another loss
 
 
 def ridge_of_all(measured: Measured, options: Options) -> Strengths | None:
@@ -28,13 +30,7 @@ def ridge_of_all(measured: Measured, options: Options) -> Strengths | None:
         return None
     n_examples = measured.rows.n_examples
     if measured.voters.trees:
-        known, grown = _known(measured, fit_intercept), measured.grown
-        # Trees of several outputs are grown to combinations of them, which the estimate does not see. And where they
-        # explain nothing on other rows, it takes for an effect what they found by chance.
-        if moments.n_outputs > 1 or (grown is not None and grown.r2 <= LEAST_R2):
-            return Strengths(known.strength)
-        products, _ = measured.products(fit_intercept)
-        return ridge_of_grown(products.gram_times, moments, fit_intercept, n_examples, known)
+        return _ridge_of_rules(measured, moments, fit_intercept)
     if solves_at_once(measured, options):
         products, _ = measured.products(fit_intercept)
         return ridge_by_gcv(products.gram_times, moments, fit_intercept, n_examples)
@@ -43,6 +39,28 @@ def ridge_of_all(measured: Measured, options: Options) -> Strengths | None:
     with moments.gram.lease() as columns:
         gram = gram_of(moments, columns, np.arange(moments.n_voters), fit_intercept)
         return ridge_by_gcv(partial(times_each, gram), moments, fit_intercept, n_examples)
+
+
+def _ridge_of_rules(measured: Measured, moments: Moments, fit_intercept: bool) -> Strengths:
+    """The same of rules, around the law; `moments` are of what they are to explain."""
+    known, grown = _known(measured, fit_intercept), measured.grown
+    # Trees of several outputs are grown to combinations of them, which the estimate does not see. And where they
+    # explain nothing on other rows, it takes for an effect what they found by chance.
+    if moments.n_outputs > 1 or (grown is not None and grown.r2 <= LEAST_R2):
+        return Strengths(known.strength)
+    products, _ = measured.products(fit_intercept)
+    return ridge_of_grown(products.gram_times, moments, fit_intercept, measured.rows.n_examples, known)
+
+
+def ridge_under_loss(measured: Measured, options: Options, pulls: Moments) -> float:
+    """The strength for rules under another loss, in units of its curvature; `pulls` are moments of its first pull.
+
+    The likeliest weights are larger than those of least squares, and chance moves them more: the fewer the examples,
+    the nearer it stays to the law.
+    """
+    n_examples, law = measured.rows.n_examples, law_of_rules(measured, options)
+    trust = n_examples / (n_examples + MANY)
+    return _ridge_of_rules(measured, pulls, bool(options.fit_intercept)).chosen ** trust * law ** (1.0 - trust)
 
 
 def law_of_rules(measured: Measured, options: Options) -> float:

@@ -11,11 +11,12 @@ from some_folds import READING, options
 
 from quadboost import QuadBoostClassifier, QuadBoostRegressor
 from quadboost.boosting import trace
+from quadboost.fitting import strength
 from quadboost.fitting.growth import Growth
 from quadboost.fitting.limits import penalty_factor
 from quadboost.fitting.measured import Measured
 from quadboost.fitting.problem import Problem
-from quadboost.fitting.strength import law_of_rules, ridge_of_all
+from quadboost.fitting.strength import law_of_rules, ridge_of_all, ridge_under_loss
 
 M = 250
 X = mixed_table(M)
@@ -76,6 +77,27 @@ def test_several_outputs_have_the_strength_of_the_law() -> None:
     rows = measured(np.column_stack([Y, -Y]))
     found = ridge_of_all(rows, AUTO)
     assert (found.chosen, found.points) == (law_of_rules(rows, AUTO), ())
+
+
+def test_where_trees_explain_nothing_the_law_holds() -> None:
+    rows = measured(np.random.default_rng(5).normal(size=M))
+    assert rows.grown is not None
+    assert rows.grown.r2 <= strength.LEAST_R2
+    found = ridge_of_all(rows, AUTO)
+    assert found is not None
+    assert (found.chosen, found.points) == (law_of_rules(rows, AUTO), ())
+
+
+@pytest.mark.parametrize("many", [1e-9, float(M), 1e15])
+def test_under_another_loss_few_examples_stay_near_the_law(many: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strength, "MANY", many)
+    rows = measured()
+    law, least = law_of_rules(rows, AUTO), ridge_of_all(rows, AUTO)
+    assert least is not None
+    assert abs(np.log(least.chosen / law)) > 0.1
+    share = M / (M + many)
+    found = ridge_under_loss(rows, AUTO, rows.moments)
+    assert found == pytest.approx(least.chosen**share * law ** (1 - share), rel=1e-6)
 
 
 def test_there_is_a_choice_only_where_it_is_asked_for() -> None:
