@@ -91,7 +91,7 @@ def test_where_trees_explain_nothing_the_law_holds() -> None:
 @pytest.mark.parametrize("many", [1e-9, float(M), 1e15])
 def test_under_another_loss_few_examples_stay_near_the_law(many: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(strength, "MANY", many)
-    rows = measured()
+    rows = measured(np.sin(2 * X[:, 1]))
     law, least = law_of_rules(rows, AUTO), ridge_of_all(rows, AUTO)
     assert least is not None
     assert abs(np.log(least.chosen / law)) > 0.1
