@@ -15,11 +15,10 @@ from .limits import penalty_factor
 from .measured import Measured, Options, solves_at_once
 
 LEAST_R2, MOST_R2 = 0.02, 0.99  # that a strength is chosen by
-MOST_LABELS = 200_000  # examples: of more labels the law says nearly as much, and takes no passes over them
 MANY = 10_000.0  # examples: half of the way from the law to the least estimate, under another loss
 
 
-def ridge_of_all(measured: Measured, options: Options, *, of_labels: bool) -> Strengths | None:
+def ridge_of_all(measured: Measured, options: Options) -> Strengths | None:
     """The strength that cross-validation by moments chooses; None where it is not to be chosen here.
 
     That takes products with the Gram matrix: of few voters all of it is known in the end, and for more the rows must be
@@ -31,8 +30,6 @@ def ridge_of_all(measured: Measured, options: Options, *, of_labels: bool) -> St
         return None
     n_examples = measured.rows.n_examples
     if measured.voters.trees:
-        if of_labels and n_examples > MOST_LABELS:
-            return Strengths(law_of_rules(measured, options))
         return _ridge_of_rules(measured, moments, fit_intercept)
     if solves_at_once(measured, options):
         products, _ = measured.products(fit_intercept)
@@ -62,8 +59,6 @@ def ridge_under_loss(measured: Measured, options: Options, pulls: Moments) -> fl
     the nearer it stays to the law.
     """
     n_examples, law = measured.rows.n_examples, law_of_rules(measured, options)
-    if n_examples > MOST_LABELS:
-        return law
     trust = n_examples / (n_examples + MANY)
     return _ridge_of_rules(measured, pulls, bool(options.fit_intercept)).chosen ** trust * law ** (1.0 - trust)
 

@@ -46,7 +46,7 @@ def test_the_law_is_by_what_trees_explain_on_other_rows() -> None:
 def test_noise_is_penalised_more_than_signal() -> None:
     noise, signal = (measured(y) for y in (np.random.default_rng(5).normal(size=M), Y))
     assert law_of_rules(noise, AUTO) > 5 * law_of_rules(signal, AUTO)
-    assert ridge_of_all(noise, AUTO, of_labels=False).chosen > 5 * ridge_of_all(signal, AUTO, of_labels=False).chosen
+    assert ridge_of_all(noise, AUTO).chosen > 5 * ridge_of_all(signal, AUTO).chosen
 
 
 def test_the_estimate_says_of_the_law_what_trees_do(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,7 +55,7 @@ def test_the_estimate_says_of_the_law_what_trees_do(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(trace, "COSTS", (0.1, 10.0))
     rows = measured()
     found, law, votes, y = (
-        ridge_of_all(rows, AUTO, of_labels=False),
+        ridge_of_all(rows, AUTO),
         law_of_rules(rows, AUTO),
         votes_of(rows),
         Y - Y.mean(),
@@ -75,7 +75,7 @@ def test_the_estimate_says_of_the_law_what_trees_do(monkeypatch: pytest.MonkeyPa
 
 def test_several_outputs_have_the_strength_of_the_law() -> None:
     rows = measured(np.column_stack([Y, -Y]))
-    found = ridge_of_all(rows, AUTO, of_labels=False)
+    found = ridge_of_all(rows, AUTO)
     assert (found.chosen, found.points) == (law_of_rules(rows, AUTO), ())
 
 
@@ -83,7 +83,7 @@ def test_where_trees_explain_nothing_the_law_holds() -> None:
     rows = measured(np.random.default_rng(5).normal(size=M))
     assert rows.grown is not None
     assert rows.grown.r2 <= strength.LEAST_R2
-    found = ridge_of_all(rows, AUTO, of_labels=False)
+    found = ridge_of_all(rows, AUTO)
     assert found is not None
     assert (found.chosen, found.points) == (law_of_rules(rows, AUTO), ())
 
@@ -92,7 +92,7 @@ def test_where_trees_explain_nothing_the_law_holds() -> None:
 def test_under_another_loss_few_examples_stay_near_the_law(many: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(strength, "MANY", many)
     rows = measured(np.sin(2 * X[:, 1]))
-    law, least = law_of_rules(rows, AUTO), ridge_of_all(rows, AUTO, of_labels=False)
+    law, least = law_of_rules(rows, AUTO), ridge_of_all(rows, AUTO)
     assert least is not None
     assert abs(np.log(least.chosen / law)) > 0.1
     share = M / (M + many)
@@ -100,19 +100,10 @@ def test_under_another_loss_few_examples_stay_near_the_law(many: float, monkeypa
     assert found == pytest.approx(least.chosen**share * law ** (1 - share), rel=1e-6)
 
 
-def test_of_very_many_labels_the_law_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = measured()
-    assert len(ridge_of_all(rows, AUTO, of_labels=True).points) > 0
-    monkeypatch.setattr(strength, "MOST_LABELS", M - 1)
-    assert ridge_of_all(rows, AUTO, of_labels=True).points == ()
-    assert len(ridge_of_all(rows, AUTO, of_labels=False).points) > 0
-    assert ridge_under_loss(rows, AUTO, rows.moments) == law_of_rules(rows, AUTO)
-
-
 def test_there_is_a_choice_only_where_it_is_asked_for() -> None:
     rows = measured()
     for change in ({"reg_lambda": 0.1}, {"penalty": "l1"}, {"mode": "forward"}):
-        assert ridge_of_all(rows, replace(AUTO, **change), of_labels=False) is None
+        assert ridge_of_all(rows, replace(AUTO, **change)) is None
 
 
 def test_noise_leaves_little_of_rules() -> None:
