@@ -35,7 +35,7 @@ NEAR = np.logspace(1.5, -2.0, 29)  # times a strength that is known
 AS_KNOWN = 12  # where it is itself
 COSTS = (1.2, 2.0)  # of a degree of freedom of voters that were grown: the least and the most, measured
 SAME_COST = 0.2
-MOST_LOOKS = 4  # more steps change the answer, but not what it is worth
+MOST_LOOKS, LOOKS_AT_MANY, MANY_EXAMPLES = 4, 2, 200_000.0  # more steps change the answer, but not what it is worth
 
 
 class Known(NamedTuple):
@@ -76,7 +76,7 @@ def ridge_of_grown(
     """The same of voters that were grown, near a strength that is known."""
     strength, points, cost = known.strength * NEAR, tuple[Point, ...](), np.inf
     looks = _estimates(times, moments, fit_intercept, n_examples, strength, known.factor)
-    for risk, freedom in islice(looks, MOST_LOOKS):
+    for risk, freedom in islice(looks, MOST_LOOKS if n_examples <= MANY_EXAMPLES else LOOKS_AT_MANY):
         before, cost = cost, (1.0 - np.sqrt(risk[AS_KNOWN] / known.risk)) * n_examples / freedom[AS_KNOWN]
         points, gcv = _points(strength, risk, freedom, n_examples, float(np.clip(cost, *COSTS)))
         if abs(cost - before) < SAME_COST:
