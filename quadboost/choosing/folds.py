@@ -79,7 +79,8 @@ class Folds:
             self.voters, self.codes, rows.y, rows.weight, cache_bytes=options.cache_bytes // 2,
             n_threads=n_threads,
         )  # fmt: skip
-        self.shared = self.all_rows.gram.shared()
+        gram = self.all_rows.gram
+        self.shared = gram.shared() if self.n_workers > 1 else gram.columns()
 
     def parts(self, number: int) -> tuple[Measured, Measured]:
         """The rows of a split, those to train on and the others, each summed by itself."""

@@ -35,7 +35,7 @@ cdef class Store:
     def __enter__(self):
         self._turn.acquire()
         self._mutex.acquire()
-        while self._n_makers > 0:  # a column takes less than a millisecond, and none begins another
+        while self._n_makers > 0:  # they end soon, and none begins another
             self._mutex.release()
             self._mutex.acquire()
         return self
