@@ -70,9 +70,7 @@ def ridge_by_gcv(times: Times, moments: Moments, fit_intercept: bool, n_examples
     return Strengths(between(float(strength[best[-1]]), formula, n_examples, moments.n_voters), points)
 
 
-def ridge_of_grown(
-    times: Times, moments: Moments, fit_intercept: bool, n_examples: float, known: Known
-) -> Strengths:  # fmt: skip
+def ridge_of_grown(times: Times, moments: Moments, fit_intercept: bool, n_examples: float, known: Known) -> Strengths:
     """The same of voters that were grown, near a strength that is known."""
     strength, points, cost = known.strength * NEAR, tuple[Point, ...](), np.inf
     looks = _estimates(times, moments, fit_intercept, n_examples, strength, known.factor)

@@ -39,12 +39,12 @@ def limits_of(
 def penalty_factor(voters: Voters, moments: Moments, penalty: str | None) -> np.ndarray | None:
     """By how much the penalty of each voter differs; None without trees.
 
-    Under l1 a rule of n conditions is penalised sqrt(n) times as much as a stump. So it is under l2, where also every
-    voter is penalised as if what it says had the variance 1: else rules of few rows, which may say much, would be held
-    back. No stump has less of a variance, in this, than any rule: of rows that weigh nearly nothing, little is known.
-    Every feature has the same share in what is expected of stumps, whether it has two values or a thousand: a weight
-    alone would be held back where hundreds of a feature share a change of the score. All stumps together have the same
-    share as all rules, divided by the number of outputs, which share the trees: measured.
+    The weight of a rule of n conditions counts sqrt(n) times, and under l2 every weight as if what its voter says had
+    the variance 1: else rules of few rows, which may say much, would be held back. No stump has less of a variance, in
+    this, than any rule: of rows that weigh nearly nothing, little is known. Every feature has the same share in what is
+    expected of stumps, whether it has two values or a thousand: a weight alone would be held back where hundreds of a
+    feature share a change of the score. All stumps together have the same share as all rules, divided by the number of
+    outputs, which share the trees: measured.
     """
     if not voters.trees or penalty not in ("l1", "l2"):
         return None
