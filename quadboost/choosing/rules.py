@@ -66,8 +66,10 @@ def candidates_with_trees(
             if name == "l1":
                 middle, around = _law_of_l1(measured, auto), AROUND_L1
             else:
-                chosen = ridge_of_all(measured, auto) if options.loss == "squared" else None
-                middle, around = law_of_rules(measured, auto) if chosen is None else chosen.chosen, AROUND_L2
+                middle, around = law_of_rules(measured, auto), AROUND_L2
+                if options.loss == "squared":
+                    chosen = ridge_of_all(measured, auto, of_labels=problem.classes is not None)
+                    middle = middle if chosen is None else chosen.chosen
             values = middle * curvature * np.geomspace(*around, int(strengths[name]))
         elif name is None or options.mode == "forward":
             values = np.array([np.nan if name is None else 1.0])

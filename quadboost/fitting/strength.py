@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -15,10 +16,10 @@ from .limits import penalty_factor
 from .measured import Measured, Options, solves_at_once
 
 LEAST_R2, MOST_R2 = 0.02, 0.99  # that a strength is chosen by
-MANY = 10_000.0  # examples: half of the way from the law to the least estimate, under another loss
+FEW, MANY = 60.0, 10_000.0  # real targets, and examples under another loss: half of the way to the least estimate
 
 
-def ridge_of_all(measured: Measured, options: Options) -> Strengths | None:
+def ridge_of_all(measured: Measured, options: Options, *, of_labels: bool) -> Strengths | None:
     """The strength that cross-validation by moments chooses; None where it is not to be chosen here.
 
     That takes products with the Gram matrix: of few voters all of it is known in the end, and for more the rows must be
@@ -30,7 +31,7 @@ def ridge_of_all(measured: Measured, options: Options) -> Strengths | None:
         return None
     n_examples = measured.rows.n_examples
     if measured.voters.trees:
-        return _ridge_of_rules(measured, moments, fit_intercept)
+        return _ridge_of_rules(measured, moments, fit_intercept, 0.0 if of_labels else FEW)
     if solves_at_once(measured, options):
         products, _ = measured.products(fit_intercept)
         return ridge_by_gcv(products.gram_times, moments, fit_intercept, n_examples)
@@ -41,15 +42,20 @@ def ridge_of_all(measured: Measured, options: Options) -> Strengths | None:
         return ridge_by_gcv(partial(times_each, gram), moments, fit_intercept, n_examples)
 
 
-def _ridge_of_rules(measured: Measured, moments: Moments, fit_intercept: bool) -> Strengths:
-    """The same of rules, around the law; `moments` are of what they are to explain."""
-    known, grown = _known(measured, fit_intercept), measured.grown
+def _ridge_of_rules(measured: Measured, moments: Moments, fit_intercept: bool, few: float) -> Strengths:
+    """The same of rules: from the law towards the least estimate, half of the way for so few examples.
+
+    `moments` are of what rules are to explain.
+    """
+    known, grown, n_examples = _known(measured, fit_intercept), measured.grown, measured.rows.n_examples
     # Trees of several outputs are grown to combinations of them, which the estimate does not see. And where they
     # explain nothing on other rows, it takes for an effect what they found by chance.
     if moments.n_outputs > 1 or (grown is not None and grown.r2 <= LEAST_R2):
         return Strengths(known.strength)
     products, _ = measured.products(fit_intercept)
-    return ridge_of_grown(products.gram_times, moments, fit_intercept, measured.rows.n_examples, known)
+    found = ridge_of_grown(products.gram_times, moments, fit_intercept, n_examples, known)
+    trust = n_examples / (n_examples + few)
+    return replace(found, chosen=found.chosen**trust * known.strength ** (1.0 - trust))
 
 
 def ridge_under_loss(measured: Measured, options: Options, pulls: Moments) -> float:
@@ -58,9 +64,7 @@ def ridge_under_loss(measured: Measured, options: Options, pulls: Moments) -> fl
     The likeliest weights are larger than those of least squares, and chance moves them more: the fewer the examples,
     the nearer it stays to the law.
     """
-    n_examples, law = measured.rows.n_examples, law_of_rules(measured, options)
-    trust = n_examples / (n_examples + MANY)
-    return _ridge_of_rules(measured, pulls, bool(options.fit_intercept)).chosen ** trust * law ** (1.0 - trust)
+    return _ridge_of_rules(measured, pulls, bool(options.fit_intercept), MANY).chosen
 
 
 def law_of_rules(measured: Measured, options: Options) -> float:

@@ -34,7 +34,7 @@ def train(
     """
     if options.mode == "forward" and measured.grown is not None:
         return train_as_grown(problem, measured, options, validation, every_stage=every_stage)
-    if not warm and (ridge := ridge_of_all(measured, options)) is not None:
+    if not warm and (ridge := ridge_of_all(measured, options, of_labels=problem.classes is not None)) is not None:
         options = options.with_strength(ridge.chosen)
         trained = train(problem, measured, options, validation=validation, tell=tell, every_stage=every_stage)
         return replace(trained, strengths=[ridge] * len(trained.strengths))

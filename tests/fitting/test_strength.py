@@ -46,7 +46,7 @@ def test_the_law_is_by_what_trees_explain_on_other_rows() -> None:
 def test_noise_is_penalised_more_than_signal() -> None:
     noise, signal = (measured(y) for y in (np.random.default_rng(5).normal(size=M), Y))
     assert law_of_rules(noise, AUTO) > 5 * law_of_rules(signal, AUTO)
-    assert ridge_of_all(noise, AUTO).chosen > 5 * ridge_of_all(signal, AUTO).chosen
+    assert ridge_of_all(noise, AUTO, of_labels=False).chosen > 5 * ridge_of_all(signal, AUTO, of_labels=False).chosen
 
 
 def test_the_estimate_says_of_the_law_what_trees_do(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,7 +55,7 @@ def test_the_estimate_says_of_the_law_what_trees_do(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(trace, "COSTS", (0.1, 10.0))
     rows = measured()
     found, law, votes, y = (
-        ridge_of_all(rows, AUTO),
+        ridge_of_all(rows, AUTO, of_labels=True),
         law_of_rules(rows, AUTO),
         votes_of(rows),
         Y - Y.mean(),
@@ -70,12 +70,15 @@ def test_the_estimate_says_of_the_law_what_trees_do(monkeypatch: pytest.MonkeyPa
         freedom = 1 + np.trace(np.linalg.solve(gram + point.strength * np.eye(len(gram)), gram))
         assert point.n_active == pytest.approx(freedom, rel=0.02)
     least = min(found.points, key=lambda point: point.gcv)
-    assert found.chosen == least.strength
+    assert found.chosen == pytest.approx(least.strength)
+    share = M / (M + strength.FEW)
+    of_targets = ridge_of_all(rows, AUTO, of_labels=False)
+    assert of_targets.chosen == pytest.approx(least.strength**share * law ** (1 - share))
 
 
 def test_several_outputs_have_the_strength_of_the_law() -> None:
     rows = measured(np.column_stack([Y, -Y]))
-    found = ridge_of_all(rows, AUTO)
+    found = ridge_of_all(rows, AUTO, of_labels=True)
     assert (found.chosen, found.points) == (law_of_rules(rows, AUTO), ())
 
 
@@ -83,7 +86,7 @@ def test_where_trees_explain_nothing_the_law_holds() -> None:
     rows = measured(np.random.default_rng(5).normal(size=M))
     assert rows.grown is not None
     assert rows.grown.r2 <= strength.LEAST_R2
-    found = ridge_of_all(rows, AUTO)
+    found = ridge_of_all(rows, AUTO, of_labels=True)
     assert found is not None
     assert (found.chosen, found.points) == (law_of_rules(rows, AUTO), ())
 
@@ -92,7 +95,7 @@ def test_where_trees_explain_nothing_the_law_holds() -> None:
 def test_under_another_loss_few_examples_stay_near_the_law(many: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(strength, "MANY", many)
     rows = measured(np.sin(2 * X[:, 1]))
-    law, least = law_of_rules(rows, AUTO), ridge_of_all(rows, AUTO)
+    law, least = law_of_rules(rows, AUTO), ridge_of_all(rows, AUTO, of_labels=True)
     assert least is not None
     assert abs(np.log(least.chosen / law)) > 0.1
     share = M / (M + many)
@@ -103,7 +106,7 @@ def test_under_another_loss_few_examples_stay_near_the_law(many: float, monkeypa
 def test_there_is_a_choice_only_where_it_is_asked_for() -> None:
     rows = measured()
     for change in ({"reg_lambda": 0.1}, {"penalty": "l1"}, {"mode": "forward"}):
-        assert ridge_of_all(rows, replace(AUTO, **change)) is None
+        assert ridge_of_all(rows, replace(AUTO, **change), of_labels=False) is None
 
 
 def test_noise_leaves_little_of_rules() -> None:
