@@ -63,13 +63,11 @@ def candidates_with_trees(
     found = []
     for name in penalties:
         if name in ("l1", "l2") and isinstance(strengths[name], Integral) and options.mode == "corrective":
-            if name == "l1":
-                middle, around = _law_of_l1(measured, auto), AROUND_L1
-            else:
-                middle, around = law_of_rules(measured, auto), AROUND_L2
-                if options.loss == "squared":
-                    chosen = ridge_of_all(measured, auto, of_labels=problem.classes is not None)
-                    middle = middle if chosen is None else chosen.chosen
+            middle, around = _law_of_l1(measured, auto), AROUND_L1
+            if name == "l2":
+                is_squared, of_labels = options.loss == "squared", problem.classes is not None
+                chosen = ridge_of_all(measured, auto, of_labels=of_labels) if is_squared else None
+                middle, around = law_of_rules(measured, auto) if chosen is None else chosen.chosen, AROUND_L2
             values = middle * curvature * np.geomspace(*around, int(strengths[name]))
         elif name is None or options.mode == "forward":
             values = np.array([np.nan if name is None else 1.0])

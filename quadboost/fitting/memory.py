@@ -310,10 +310,8 @@ class _Fit:
         if options.penalty == "l1" and options.mode == "corrective":
             more = 1.0 if options.loss in ("squared", "huber") else DRAWN_BY_PASSES
             drawn = self._n_drawn_by_labels(more * asked) if self.has_labels else n_voters
-            if self.has_labels and self.n_levels:
-                drawn = (
-                    DRAWN_BESIDE_LEVELS * drawn + self.n_levels
-                )  # no level stands for another, as a threshold does for those near it
+            if self.has_labels and self.n_levels:  # none stands for another, as a threshold does for those near it
+                drawn = DRAWN_BESIDE_LEVELS * drawn + self.n_levels
             if options.follows_path:
                 of_levels = (1.0 - DRAWN_OF_VOTERS) * self.n_levels
                 drawn = min(drawn, DRAWN_OF_VOTERS * n_voters + of_levels, DRAWN_OF_ROWS * more * self.m)
